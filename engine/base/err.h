@@ -20,6 +20,8 @@ enum ply_status {
     PLY_EFULL = -8,        /* the context has no room for that many ids */
     PLY_ENUMERIC = -9,     /* logits that are not numbers */
     PLY_EINTERNAL = -10,   /* a bug of ours that was caught */
+    PLY_EBUSY = -11,       /* another process holds it; trying again later may work */
+    PLY_ECREATE = -12,     /* a file or folder cannot be created */
 };
 
 struct ply_err {
