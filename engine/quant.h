@@ -28,6 +28,9 @@ struct ply_type_traits {
 const struct ply_type_traits *ply_type_find(uint32_t type);
 /* The name of any type number ggml ever gave, supported or not; NULL if it gave none. */
 const char *ply_type_name(uint32_t type);
+/* Elements and bytes of a block of any type a file may hold, supported or not; false for a
+ * number that has no size: never given, or taken back. */
+bool ply_type_geometry(uint32_t type, unsigned *block, unsigned *block_bytes);
 /* Bytes of one row of n elements; false when n is no multiple of the block or on overflow. */
 bool ply_type_row_bytes(const struct ply_type_traits *t, uint64_t n, uint64_t *bytes);
 
