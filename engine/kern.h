@@ -26,6 +26,7 @@
 
 #define PLY_PANEL 16u /* weight rows interleaved in a packed panel, keys in a K panel */
 #define PLY_CHUNK 64u /* keys in an attention chunk = PLY_BLOCK_TOKS */
+#define PLY_MM_SLOTS 8 /* weight types with a kernel */
 
 /* Quantised activations of m vectors of n elements, n a multiple of 32 (A8; A12 has lo too).
  * A8:  d = amax / 127, q in [-127, 127]. Not finite: d = NaN. amax < 2^-100: d = 0, codes 0.
@@ -65,7 +66,7 @@ struct ply_kernels {
     void (*quant_a12)(const float *x, size_t ld, uint32_t m, uint32_t t0, const struct ply_acts *a);
 
     /* By kernel slot (ply_mm_slot), for A8 and A12 activations. */
-    ply_mm_fn mm_a8[9], mm_a12[9];
+    ply_mm_fn mm_a8[PLY_MM_SLOTS], mm_a12[PLY_MM_SLOTS];
 
     /* out[i] = (x[i] * inv) * w[i], inv = 1 / sqrtf(sum / n + eps). out may be x. */
     void (*rms_norm)(float *out, const float *x, const float *w, uint32_t n, float eps);
