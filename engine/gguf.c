@@ -486,7 +486,7 @@ static int
 parse(struct ply_gguf *g, struct ply_err *err)
 {
     struct reader r = {.g = g, .err = err};
-    uint64_t n_tensors, n_kv;
+    uint64_t n_tensors = 0, n_kv = 0;
     uint64_t *offsets = NULL;
     ply_cursor_init(&r.c, g->map, g->size);
     int rc = read_header(&r, &n_tensors, &n_kv);
