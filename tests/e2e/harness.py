@@ -88,14 +88,20 @@ class Home:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def dir(self, *parts):
-        """A path inside, its folder made."""
+        """A folder inside, made if need be."""
         path = os.path.join(self.path, *parts)
+        os.makedirs(path, exist_ok=True)
+        return path
+
+    def place(self, name):
+        """The path of a file inside, its folder made."""
+        path = os.path.join(self.path, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         return path
 
     def file(self, name, content):
         """Write a file inside (text or bytes) and return its path."""
-        path = self.dir(name)
+        path = self.place(name)
         with open(path, "wb") as f:
             f.write(content if isinstance(content, bytes) else content.encode())
         return path
@@ -167,7 +173,8 @@ class Result:
 
 
 def execute(argv, stdin=b"", env=None, cwd=None, timeout=None):
-    """Run a command to its end. stdin: bytes, text, None for /dev/null, or a file."""
+    """Run a command to its end, without a controlling terminal. stdin: bytes, text, None for
+    /dev/null, or a file."""
     feed = {"stdin": subprocess.DEVNULL}
     if isinstance(stdin, (bytes, str)):
         feed = {"input": stdin.encode() if isinstance(stdin, str) else stdin}
@@ -175,7 +182,7 @@ def execute(argv, stdin=b"", env=None, cwd=None, timeout=None):
         feed = {"stdin": stdin}
     try:
         p = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, cwd=cwd,
-                           timeout=timeout or TIMEOUT, **feed)
+                           timeout=timeout or TIMEOUT, start_new_session=True, **feed)
     except subprocess.TimeoutExpired as e:
         raise Failure("no end after %g s: %s\nstderr: %s" % (
             e.timeout, " ".join(map(str, argv)), (e.stderr or b"")[-2000:].decode("utf-8", "replace")))
@@ -206,7 +213,8 @@ class Jsonl:
         self.events, self.pieces, self.stderr = [], [], b""
         self._buffer, self.code = b"", None
         self.p = subprocess.Popen(self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, env=self.home.env(env), cwd=self.home.path)
+                                  stderr=subprocess.PIPE, env=self.home.env(env), cwd=self.home.path,
+                                  start_new_session=True)
         self._err_thread = threading.Thread(target=self._drain_stderr, daemon=True)
         self._err_thread.start()
         cleanup(self.kill)
