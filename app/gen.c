@@ -63,6 +63,7 @@ prefill(struct gen *g, const int32_t *prompt, bool cold, struct ply_sync_report 
     const struct ply_sync_opts opts = {
         .progress = g->hooks->progress, .user = g->hooks->user, .cold = cold};
     struct ply_err err = {0};
+    g->r->t_begun = app_now_ms();
     if (ply_seq_sync(g->seq, prompt, g->n_prompt, &opts, report, &err) != 0) {
         fail(g, &err);
         return false;

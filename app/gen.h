@@ -47,13 +47,15 @@ struct gen_result {
     struct ply_ids ids;     /* kept, the end id included */
     struct ply_buf text;    /* what was shown */
     struct ply_sync_report report;
-    double t_prefilled, t_first, t_last; /* app_now_ms(): prompt evaluated, first and last id drawn */
+    /* app_now_ms(): the prompt's turn came, it was evaluated, the first and the last id were drawn.
+     * 0: it never came so far. */
+    double t_begun, t_prefilled, t_first, t_last;
     size_t n_drawn;         /* ids drawn up to t_last; more than are kept after a stop string */
     uint64_t prompt_hash;   /* of the logits the first id was drawn from, if wanted */
     double compare_ms;      /* of the prompt with the cache; < 0: not compared */
     size_t compare_evaluated;
     bool compare_equal;     /* the logits are the same, bit for bit */
-    double compare_spent_ms; /* what comparing took out of this turn */
+    double compare_spent_ms; /* what comparing took, before t_begun */
     struct ply_err err;     /* with GEN_ERROR */
 };
 
