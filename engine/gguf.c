@@ -75,9 +75,9 @@ static const struct {
 
 /* ---- messages -------------------------------------------------------------------------- */
 
-/* The file's name without folders: enough to tell which, short enough to leave room. */
-static const char *
-base_name(const struct ply_gguf *g)
+/* Enough to tell which file, short enough to leave room. */
+const char *
+ply_gguf_name(const struct ply_gguf *g)
 {
     const char *slash = strrchr(g->path, '/');
     return slash && slash[1] ? slash + 1 : g->path;
@@ -90,12 +90,12 @@ static int
 record_fail(const struct reader *r, int code, const char *what, size_t pos)
 {
     if (r->name.n > 0)
-        return ply_fail(r->err, code, "%.100s: %s %.*s: %s, at byte %zu", base_name(r->g), r->what,
-                        STR_ARG(r->name), what, pos);
+        return ply_fail(r->err, code, "%.100s: %s %.*s: %s, at byte %zu", ply_gguf_name(r->g),
+                        r->what, STR_ARG(r->name), what, pos);
     if (r->of > 0)
         return ply_fail(r->err, code, "%.100s: %s %" PRIu64 " of %" PRIu64 ": %s, at byte %zu",
-                        base_name(r->g), r->what, r->at + 1, r->of, what, pos);
-    return ply_fail(r->err, code, "%.100s: %s: %s, at byte %zu", base_name(r->g), r->what, what,
+                        ply_gguf_name(r->g), r->what, r->at + 1, r->of, what, pos);
+    return ply_fail(r->err, code, "%.100s: %s: %s, at byte %zu", ply_gguf_name(r->g), r->what, what,
                     pos);
 }
 
@@ -221,7 +221,7 @@ tensor_size(struct reader *r, struct ply_gguf_tensor *t, size_t pos)
         const char *type = ply_type_name(t->type);
         return ply_fail(r->err, PLY_EUNSUPPORTED,
                         "%.100s: tensor %.*s has unsupported type %" PRIu32 "%s%s%s",
-                        base_name(r->g), STR_ARG(t->name), t->type, type ? " (" : "",
+                        ply_gguf_name(r->g), STR_ARG(t->name), t->type, type ? " (" : "",
                         type ? type : "", type ? ")" : "");
     }
     if (t->ne[0] % block != 0)
@@ -338,13 +338,13 @@ sort_keys(struct ply_gguf *g, struct ply_err *err)
 {
     g->by_key = malloc((g->n_kv ? g->n_kv : 1) * sizeof(*g->by_key));
     if (!g->by_key)
-        return ply_fail(err, PLY_ENOMEM, "%.100s: out of memory", base_name(g));
+        return ply_fail(err, PLY_ENOMEM, "%.100s: out of memory", ply_gguf_name(g));
     for (size_t i = 0; i < g->n_kv; i++)
         g->by_key[i] = &g->kv[i];
     qsort(g->by_key, g->n_kv, sizeof(*g->by_key), kv_cmp);
     for (size_t i = 1; i < g->n_kv; i++) {
         if (str_cmp(g->by_key[i - 1]->key, g->by_key[i]->key) == 0)
-            return ply_fail(err, PLY_EFORMAT, "%.100s: key %.*s occurs twice", base_name(g),
+            return ply_fail(err, PLY_EFORMAT, "%.100s: key %.*s occurs twice", ply_gguf_name(g),
                             STR_ARG(g->by_key[i]->key));
     }
     return PLY_OK;
@@ -383,21 +383,21 @@ place_tensors(struct ply_gguf *g, size_t head_end, const uint64_t *offsets, stru
 {
     uint64_t start;
     if (!ply_align_u64(head_end, g->align, &start))
-        return ply_fail(err, PLY_EFORMAT, "%.100s: its size overflows", base_name(g));
+        return ply_fail(err, PLY_EFORMAT, "%.100s: its size overflows", ply_gguf_name(g));
     for (size_t i = 0; i < g->n_tensors; i++) {
         struct ply_gguf_tensor *t = &g->tensors[i];
         uint64_t at, end;
         if (offsets[i] % g->align != 0)
             return ply_fail(err, PLY_EFORMAT,
                             "%.100s: tensor %.*s: offset %" PRIu64 " is not a multiple of %" PRIu64,
-                            base_name(g), STR_ARG(t->name), offsets[i], g->align);
+                            ply_gguf_name(g), STR_ARG(t->name), offsets[i], g->align);
         if (!ply_add_u64(start, offsets[i], &at) || !ply_add_u64(at, t->n_bytes, &end) ||
             end > g->size)
             return ply_fail(
                 err, PLY_EFORMAT,
                 "%.100s: tensor %.*s: %" PRIu64 " bytes of data at offset %" PRIu64
                 " lie beyond the end of the file (%zu bytes); is the download complete?",
-                base_name(g), STR_ARG(t->name), t->n_bytes, offsets[i], g->size);
+                ply_gguf_name(g), STR_ARG(t->name), t->n_bytes, offsets[i], g->size);
         t->data = g->map + at;
     }
     return PLY_OK;
@@ -410,20 +410,20 @@ sort_tensors(struct ply_gguf *g, struct ply_err *err)
     const size_t n = g->n_tensors;
     const struct ply_gguf_tensor **v = malloc((n ? n : 1) * sizeof(*v));
     if (!v)
-        return ply_fail(err, PLY_ENOMEM, "%.100s: out of memory", base_name(g));
+        return ply_fail(err, PLY_ENOMEM, "%.100s: out of memory", ply_gguf_name(g));
     g->by_name = v;
     for (size_t i = 0; i < n; i++)
         v[i] = &g->tensors[i];
     qsort(v, n, sizeof(*v), tensor_place_cmp);
     for (size_t i = 1; i < n; i++) {
         if ((uint64_t)(v[i]->data - v[i - 1]->data) < v[i - 1]->n_bytes)
-            return ply_fail(err, PLY_EFORMAT, "%.100s: tensors %.*s and %.*s overlap", base_name(g),
-                            STR_ARG(v[i - 1]->name), STR_ARG(v[i]->name));
+            return ply_fail(err, PLY_EFORMAT, "%.100s: tensors %.*s and %.*s overlap",
+                            ply_gguf_name(g), STR_ARG(v[i - 1]->name), STR_ARG(v[i]->name));
     }
     qsort(v, n, sizeof(*v), tensor_cmp);
     for (size_t i = 1; i < n; i++) {
         if (str_cmp(v[i - 1]->name, v[i]->name) == 0)
-            return ply_fail(err, PLY_EFORMAT, "%.100s: tensor %.*s occurs twice", base_name(g),
+            return ply_fail(err, PLY_EFORMAT, "%.100s: tensor %.*s occurs twice", ply_gguf_name(g),
                             STR_ARG(v[i]->name));
     }
     return PLY_OK;
@@ -434,7 +434,7 @@ sort_tensors(struct ply_gguf *g, struct ply_err *err)
 static int
 read_header(struct reader *r, uint64_t *n_tensors, uint64_t *n_kv)
 {
-    const char *name = base_name(r->g);
+    const char *name = ply_gguf_name(r->g);
     r->what = "header";
     const uint8_t *magic = ply_cursor_take(&r->c, 4);
     if (!magic || memcmp(magic, "GGUF", 4) != 0)
@@ -461,7 +461,7 @@ read_alignment(struct ply_gguf *g, struct ply_err *err)
     if (g->align == 0 || (g->align & (g->align - 1)) != 0 || g->align > ALIGN_MAX)
         return ply_fail(err, PLY_EFORMAT,
                         "%.100s: general.alignment is %" PRIu64 ", not a power of two up to %u",
-                        base_name(g), g->align, ALIGN_MAX);
+                        ply_gguf_name(g), g->align, ALIGN_MAX);
     return PLY_OK;
 }
 
@@ -478,7 +478,7 @@ refuse_split(const struct ply_gguf *g, struct ply_err *err)
         return ply_fail(err, PLY_EUNSUPPORTED,
                         "%.100s: part %" PRIu64 " of a model split into %" PRIu64
                         " files; supported are models in one file",
-                        base_name(g), no + 1, n);
+                        ply_gguf_name(g), no + 1, n);
     return PLY_OK;
 }
 
@@ -520,18 +520,19 @@ map_file(struct ply_gguf *g, struct ply_err *err)
     struct stat st;
     int rc = PLY_OK;
     if (fstat(fd, &st) != 0)
-        rc = ply_fail(err, PLY_EIO, "%.100s: %s", base_name(g), strerror(errno));
+        rc = ply_fail(err, PLY_EIO, "%.100s: %s", ply_gguf_name(g), strerror(errno));
     else if (!S_ISREG(st.st_mode))
-        rc = ply_fail(err, PLY_EIO, "%.100s: not a regular file", base_name(g));
+        rc = ply_fail(err, PLY_EIO, "%.100s: not a regular file", ply_gguf_name(g));
     else if (st.st_size == 0)
-        rc = ply_fail(err, PLY_EFORMAT, "%.100s: not a GGUF file: it is empty", base_name(g));
+        rc = ply_fail(err, PLY_EFORMAT, "%.100s: not a GGUF file: it is empty", ply_gguf_name(g));
     else if ((uint64_t)st.st_size > SIZE_MAX / 2)
-        rc = ply_fail(err, PLY_EUNSUPPORTED, "%.100s: too large for this machine", base_name(g));
+        rc =
+            ply_fail(err, PLY_EUNSUPPORTED, "%.100s: too large for this machine", ply_gguf_name(g));
     if (rc == PLY_OK) {
         void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (p == MAP_FAILED) {
             rc = ply_fail(err, errno == ENOMEM ? PLY_ENOMEM : PLY_EIO,
-                          "%.100s: cannot map %lld MiB: %s", base_name(g),
+                          "%.100s: cannot map %lld MiB: %s", ply_gguf_name(g),
                           (long long)st.st_size >> 20, strerror(errno));
         } else {
             g->map = p;
@@ -641,7 +642,7 @@ static int
 type_fail(const struct ply_gguf *g, const struct kv *kv, const char *wanted, struct ply_err *err)
 {
     return ply_fail(err, PLY_EFORMAT, "%.100s: key %.*s has type %s where %s is expected",
-                    base_name(g), STR_ARG(kv->key), gguf_types[kv->type].name, wanted);
+                    ply_gguf_name(g), STR_ARG(kv->key), gguf_types[kv->type].name, wanted);
 }
 
 /* The value's bytes, sign-extended to 64 bits for signed types. */
@@ -676,7 +677,7 @@ ply_gguf_u64(const struct ply_gguf *g, const char *key, uint64_t *out, struct pl
         if (v < 0)
             return ply_fail(err, PLY_EFORMAT,
                             "%.100s: key %s is %" PRId64 ", which must not be negative",
-                            base_name(g), key, v);
+                            ply_gguf_name(g), key, v);
         *out = (uint64_t)v;
         return 1;
     }

@@ -45,6 +45,8 @@ int ply_gguf_open(struct ply_gguf **out, const char *path, struct ply_err *err);
 void ply_gguf_close(struct ply_gguf **g);
 
 const char *ply_gguf_path(const struct ply_gguf *g);
+/* The path without its folders, for messages. */
+const char *ply_gguf_name(const struct ply_gguf *g);
 uint64_t ply_gguf_file_bytes(const struct ply_gguf *g);
 /* The whole mapping, for fingerprinting. */
 const uint8_t *ply_gguf_map(const struct ply_gguf *g);
