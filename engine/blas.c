@@ -74,7 +74,8 @@ blas_load(void)
     blas.handle = open_single_threaded();
     if (!blas.handle) {
         snprintf(blas.fault, sizeof blas.fault,
-                 "these weights need OpenBLAS, install the package libopenblas0-pthread (%s)", dlerror());
+                 "these weights need OpenBLAS, install the package libopenblas0-pthread (%s)",
+                 dlerror());
         return;
     }
     blas.sgemm = (__typeof__(blas.sgemm))dlsym(blas.handle, "cblas_sgemm");
@@ -88,9 +89,10 @@ blas_load(void)
     }
     blas.set_num_threads(1);
     if (!blas_check()) {
-        snprintf(blas.fault, sizeof blas.fault,
-                 "OpenBLAS computes wrong numbers here (core %s): set OPENBLAS_CORETYPE to another core",
-                 blas.core());
+        snprintf(
+            blas.fault, sizeof blas.fault,
+            "OpenBLAS computes wrong numbers here (core %s): set OPENBLAS_CORETYPE to another core",
+            blas.core());
         return;
     }
     ply_log(PLY_LOG_INFO, "blas", "OpenBLAS loaded, core %s", blas.core());

@@ -14,6 +14,7 @@
 
 #if defined(__x86_64__) || defined(__i386__)
 #define CPU_X86 1
+#include <cpuid.h>
 #include <xmmintrin.h>
 #else
 #define CPU_X86 0
@@ -43,13 +44,15 @@ ply_cpu_fp_leave(uint32_t saved)
 #endif
 }
 
-/* __builtin_cpu_supports also asks XGETBV whether the system saves the registers. */
+/* __builtin_cpu_supports also asks XGETBV whether the system saves the registers. It does not
+ * know F16C with every compiler. */
 static bool
 cpu_runs_avx2(void)
 {
 #if CPU_X86
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("f16c");
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) && __builtin_cpu_supports("avx2") &&
+           __builtin_cpu_supports("fma");
 #else
     return false;
 #endif
@@ -59,9 +62,9 @@ static bool
 cpu_runs_avx512(void)
 {
 #if CPU_X86
-    return cpu_runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512vnni");
+    return cpu_runs_avx2() && __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
 #else
     return false;
 #endif
@@ -75,7 +78,8 @@ static const struct isa {
     const struct ply_kernels *(*table)(void);
 } isas[] = {
     {PLY_ISA_AVX2, "avx2", "AVX2, FMA and F16C", cpu_runs_avx2, ply_kernels_avx2},
-    {PLY_ISA_AVX512, "avx512", "AVX-512 F, BW, DQ, VL and VNNI", cpu_runs_avx512, ply_kernels_avx512},
+    {PLY_ISA_AVX512, "avx512", "AVX-512 F, BW, DQ, VL and VNNI", cpu_runs_avx512,
+     ply_kernels_avx512},
 };
 
 /* The check of a table takes milliseconds: it is done once in a process. */
@@ -103,17 +107,18 @@ kernels_named(const struct isa *want, const char *differ, struct ply_err *err)
 {
     const struct ply_kernels *k = want->table();
     if (!k) {
-        ply_fail(err, PLY_EUNSUPPORTED, "this build has no %s kernels; ref always runs", want->name);
+        ply_fail(err, PLY_EUNSUPPORTED, "this build has no %s kernels; ref always runs",
+                 want->name);
         return NULL;
     }
     if (!want->runs()) {
-        ply_fail(err, PLY_EUNSUPPORTED, "the %s kernels need %s, which this processor lacks", want->name,
-                 want->needs);
+        ply_fail(err, PLY_EUNSUPPORTED, "the %s kernels need %s, which this processor lacks",
+                 want->name, want->needs);
         return NULL;
     }
     if (differ) {
-        ply_fail(err, PLY_EUNSUPPORTED, "the %s kernels are not used: %s differs from ref", want->name,
-                 differ);
+        ply_fail(err, PLY_EUNSUPPORTED, "the %s kernels are not used: %s differs from ref",
+                 want->name, differ);
         return NULL;
     }
     return k;
@@ -136,7 +141,8 @@ ply_cpu_kernels(enum ply_isa isa, struct ply_err *err)
         if (isas[i].isa == isa)
             return kernels_named(&isas[i], differs[i], err);
     }
-    ply_fail(err, PLY_EUNSUPPORTED, "this instruction set is not built yet; ref, avx2 and avx512 are");
+    ply_fail(err, PLY_EUNSUPPORTED,
+             "this instruction set is not built yet; ref, avx2 and avx512 are");
     return NULL;
 }
 

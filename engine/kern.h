@@ -24,8 +24,8 @@
 
 #include "engine/quant.h"
 
-#define PLY_PANEL 16u /* weight rows interleaved in a packed panel, keys in a K panel */
-#define PLY_CHUNK 64u /* keys in an attention chunk = PLY_BLOCK_TOKS */
+#define PLY_PANEL 16u  /* weight rows interleaved in a packed panel, keys in a K panel */
+#define PLY_CHUNK 64u  /* keys in an attention chunk = PLY_BLOCK_TOKS */
 #define PLY_MM_SLOTS 8 /* weight types with a kernel */
 
 /* Quantised activations of m vectors of n elements, n a multiple of 32 (A8; A12 has lo too).
@@ -41,14 +41,14 @@ struct ply_acts {
 
 /* Rows [16 * p0, 16 * p1) of a packed matrix (matmul.h) times m vectors:
  * out[t * ld + row] for t < m. Rows past the matrix' last (padding of its last panel) are not written. */
-typedef void (*ply_mm_fn)(const uint8_t *packed, uint32_t n_in, uint32_t n_out, uint32_t p0, uint32_t p1,
-                          const struct ply_acts *a, uint32_t m, float *out, size_t ld);
+typedef void (*ply_mm_fn)(const uint8_t *packed, uint32_t n_in, uint32_t n_out, uint32_t p0,
+                          uint32_t p1, const struct ply_acts *a, uint32_t m, float *out, size_t ld);
 
 /* One query against one chunk. Keys lo..hi-1 (0 <= lo < hi <= 64) of the chunk are visible. */
 struct ply_attn_query {
-    const float *q;  /* [d], already scaled */
-    float *m, *l;    /* out: maximum score and sum of exp(score - m) */
-    float *o;        /* out: [d] sum of exp(score - m) * value */
+    const float *q; /* [d], already scaled */
+    float *m, *l;   /* out: maximum score and sum of exp(score - m) */
+    float *o;       /* out: [d] sum of exp(score - m) * value */
     uint32_t lo, hi;
 };
 
@@ -92,7 +92,8 @@ struct ply_kernels {
                                       const struct ply_attn_query *q, size_t n, float *scratch);
     /* Merge a later chunk's (mc, lc, oc) into (m, l, o):
      * m' = max(m, mc); a = exp(m - m'); b = exp(mc - m'); l = fmaf(l, a, lc * b); o = fmaf(o, a, oc * b). */
-    void (*attn_merge)(float *m, float *l, float *o, float mc, float lc, const float *oc, uint32_t d);
+    void (*attn_merge)(float *m, float *l, float *o, float mc, float lc, const float *oc,
+                       uint32_t d);
     /* out[i] = o[i] / l */
     void (*attn_finish)(float *out, const float *o, float l, uint32_t d);
 };

@@ -9,12 +9,12 @@
 #include "engine/kern.h"
 #include "engine/kern_layout.h"
 
-#define N_MAX 520u  /* floats in a vector */
-#define M_MAX 9u    /* vectors */
-#define D_MAX 96u   /* head dimension */
+#define N_MAX 520u /* floats in a vector */
+#define M_MAX 9u   /* vectors */
+#define D_MAX 96u  /* head dimension */
 #define N_QUERY 7u
-#define GUARD 16u   /* floats before and after an output */
-#define ROWS 21u    /* one whole panel and part of one */
+#define GUARD 16u /* floats before and after an output */
+#define ROWS 21u  /* one whole panel and part of one */
 #define N_PANELS ((ROWS + PLY_PANEL - 1) / PLY_PANEL)
 
 enum fill { FILL_PLAIN, FILL_EXTREME, FILL_TINY, FILL_SPECIAL, FILL_N };
@@ -68,7 +68,8 @@ fill_float(struct check *c, enum fill fill)
         if (u % 8 == 0)
             return from_bits(special[u / 8 % 5]);
         return u % 8 == 1 ? from_bits(sign) : from_bits(u);
-    default: return ((float)(int32_t)u) * 0x1p-29f;
+    default: /* in [-4, 4), one in four in [-128, 128): past both ends of the exponential */
+        return (float)(int32_t)u * (u % 4 ? 0x1p-29f : 0x1p-24f);
     }
 }
 
@@ -108,7 +109,8 @@ same_outputs(const struct check *c)
 static struct ply_acts
 acts_of(struct side *s, uint32_t n, bool a12)
 {
-    return (struct ply_acts){.q = s->q, .lo = a12 ? s->lo : NULL, .d = s->d, .sum16 = s->sum16, .n = n};
+    return (struct ply_acts){
+        .q = s->q, .lo = a12 ? s->lo : NULL, .d = s->d, .sum16 = s->sum16, .n = n};
 }
 
 static bool
@@ -147,7 +149,8 @@ fill_packed(struct check *c, enum ply_mm_slot slot, uint32_t n_in, enum fill fil
         for (unsigned i = 0; i < ply_mm_scale_bytes(l); i += 2) {
             uint16_t h = (uint16_t)rnd(c);
             if (fill != FILL_SPECIAL) /* in [2^-14, 2], or subnormal */
-                h = fill == FILL_TINY ? h & 0x83ff : (h & 0x83ff) | (uint16_t)((h >> 10 & 15) << 10);
+                h = fill == FILL_TINY ? h & 0x83ff
+                                      : (h & 0x83ff) | (uint16_t)((h >> 10 & 15) << 10);
             memcpy(scales + i, &h, sizeof h);
         }
         for (unsigned i = 0; l.super && i < 32; i++)
@@ -170,15 +173,26 @@ check_mm(struct check *c, enum ply_mm_slot slot, bool a12)
         (a12 ? c->k[0]->quant_a12 : c->k[0]->quant_a8)(c->in, n_in, m, 0, &a);
         clear_outputs(c);
         for (int i = 0; i < 2; i++)
-            (a12 ? c->k[i]->mm_a12 : c->k[i]->mm_a8)[slot](c->packed, n_in, ROWS, 0, N_PANELS, &a, m,
-                                                          c->s[i].out + GUARD + 1, ROWS + 2);
+            (a12 ? c->k[i]->mm_a12 : c->k[i]->mm_a8)[slot](c->packed, n_in, ROWS, 0, N_PANELS, &a,
+                                                           m, c->s[i].out + GUARD + 1, ROWS + 2);
         if (!same_outputs(c))
             return false;
     }
     return true;
 }
 
-enum vec { VEC_NORM, VEC_ADD, VEC_SILU, VEC_GELU, VEC_SCALE, VEC_EXP, VEC_ROPE, VEC_ROPE_NEOX, VEC_MERGE, VEC_FINISH };
+enum vec {
+    VEC_NORM,
+    VEC_ADD,
+    VEC_SILU,
+    VEC_GELU,
+    VEC_SCALE,
+    VEC_EXP,
+    VEC_ROPE,
+    VEC_ROPE_NEOX,
+    VEC_MERGE,
+    VEC_FINISH
+};
 
 static void
 run_vec(const struct ply_kernels *k, enum vec v, struct side *s, uint32_t n)
@@ -249,7 +263,8 @@ check_attn(struct check *c, enum ply_kern_kv kv)
         struct ply_attn_query q[2][N_QUERY];
         memset(c->s[0].kv, v % 2 ? 0xff : 0x5a, sizeof c->s[0].kv);
         for (uint32_t slot = 0; slot < PLY_CHUNK - v; slot++) {
-            fill_floats(c, c->s[0].x, 2 * d, v / 3 == FILL_EXTREME ? FILL_PLAIN : (enum fill)(v / 3));
+            fill_floats(c, c->s[0].x, 2 * d,
+                        v / 3 == FILL_EXTREME ? FILL_PLAIN : (enum fill)(v / 3));
             c->k[0]->k_store[kv](c->s[0].kv[0], slot, c->s[0].x, d);
             c->k[0]->v_store[kv](c->s[0].kv[1], slot, c->s[0].x + d, d);
         }
@@ -257,12 +272,13 @@ check_attn(struct check *c, enum ply_kern_kv kv)
         for (unsigned j = 0; j < N_QUERY; j++) {
             const uint32_t hi = 1 + rnd(c) % (PLY_CHUNK - v), lo = j % 3 ? rnd(c) % hi : 0;
             for (int i = 0; i < 2; i++)
-                q[i][j] = (struct ply_attn_query){c->in + j * d, &c->s[i].m[j], &c->s[i].l[j],
-                                                  c->s[i].o[j] + 1, lo, hi};
+                q[i][j] = (struct ply_attn_query){
+                    c->in + j * d, &c->s[i].m[j], &c->s[i].l[j], c->s[i].o[j] + 1, lo, hi};
         }
         for (int i = 0; i < 2; i++) {
             memset(c->s[i].o, 0x5a, sizeof c->s[i].o);
-            c->k[i]->attn_chunk[kv](c->s[0].kv[0], c->s[0].kv[1], d, q[i], 1 + v % N_QUERY, c->scratch);
+            c->k[i]->attn_chunk[kv](c->s[0].kv[0], c->s[0].kv[1], d, q[i], 1 + v % N_QUERY,
+                                    c->scratch);
         }
         const size_t n = 1 + v % N_QUERY;
         if (!same_floats(c->s[0].m, c->s[1].m, n) || !same_floats(c->s[0].l, c->s[1].l, n) ||
@@ -276,13 +292,14 @@ static const char *
 check_table(struct check *c)
 {
     static const char *const mm[2][PLY_MM_SLOTS] = {
-        {"mm_a8 Q4_0", "mm_a8 Q4_1", "mm_a8 Q5_0", "mm_a8 Q5_1", "mm_a8 Q8_0", "mm_a8 Q4_K", "mm_a8 Q5_K",
-         "mm_a8 Q6_K"},
+        {"mm_a8 Q4_0", "mm_a8 Q4_1", "mm_a8 Q5_0", "mm_a8 Q5_1", "mm_a8 Q8_0", "mm_a8 Q4_K",
+         "mm_a8 Q5_K", "mm_a8 Q6_K"},
         {"mm_a12 Q4_0", "mm_a12 Q4_1", "mm_a12 Q5_0", "mm_a12 Q5_1", "mm_a12 Q8_0", "mm_a12 Q4_K",
          "mm_a12 Q5_K", "mm_a12 Q6_K"},
     };
-    static const char *const vec[] = {"rms_norm", "add", "silu_mul", "gelu_tanh_mul", "scale", "exp", "rope",
-                                      "rope neox", "attn_merge", "attn_finish"};
+    static const char *const vec[] = {"rms_norm",   "add",        "silu_mul", "gelu_tanh_mul",
+                                      "scale",      "exp",        "rope",     "rope neox",
+                                      "attn_merge", "attn_finish"};
     static const char *const store[] = {"kv store f16", "kv store q8_0"};
     static const char *const attn[] = {"attn_chunk f16", "attn_chunk q8_0"};
     for (int a12 = 0; a12 < 2; a12++) {

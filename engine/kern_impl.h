@@ -25,11 +25,11 @@
 void KERN(quant_a8)(const float *x, size_t ld, uint32_t m, uint32_t t0, const struct ply_acts *a);
 void KERN(quant_a12)(const float *x, size_t ld, uint32_t m, uint32_t t0, const struct ply_acts *a);
 /* kern_mm.c, or kern_mm_<isa>.c */
-#define KERN_MM_ARGS                                                                       \
-    const uint8_t *packed, uint32_t n_in, uint32_t n_out, uint32_t p0, uint32_t p1,        \
+#define KERN_MM_ARGS                                                                \
+    const uint8_t *packed, uint32_t n_in, uint32_t n_out, uint32_t p0, uint32_t p1, \
         const struct ply_acts *a, uint32_t m, float *out, size_t ld
 #define KERN_MM_TYPES(X) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q4_K) X(Q5_K) X(Q6_K)
-#define KERN_MM_DECLARE(type)            \
+#define KERN_MM_DECLARE(type)              \
     void KERN(mm_a8_##type)(KERN_MM_ARGS); \
     void KERN(mm_a12_##type)(KERN_MM_ARGS);
 KERN_MM_TYPES(KERN_MM_DECLARE)
@@ -46,11 +46,12 @@ void KERN(k_store_f16)(uint8_t *k, uint32_t slot, const float *x, uint32_t d);
 void KERN(v_store_f16)(uint8_t *v, uint32_t slot, const float *x, uint32_t d);
 void KERN(k_store_q8)(uint8_t *k, uint32_t slot, const float *x, uint32_t d);
 void KERN(v_store_q8)(uint8_t *v, uint32_t slot, const float *x, uint32_t d);
-void KERN(attn_chunk_f16)(const uint8_t *k, const uint8_t *v, uint32_t d, const struct ply_attn_query *q,
-                          size_t n, float *scratch);
-void KERN(attn_chunk_q8)(const uint8_t *k, const uint8_t *v, uint32_t d, const struct ply_attn_query *q,
-                         size_t n, float *scratch);
-void KERN(attn_merge)(float *m, float *l, float *o, float mc, float lc, const float *oc, uint32_t d);
+void KERN(attn_chunk_f16)(const uint8_t *k, const uint8_t *v, uint32_t d,
+                          const struct ply_attn_query *q, size_t n, float *scratch);
+void KERN(attn_chunk_q8)(const uint8_t *k, const uint8_t *v, uint32_t d,
+                         const struct ply_attn_query *q, size_t n, float *scratch);
+void KERN(attn_merge)(float *m, float *l, float *o, float mc, float lc, const float *oc,
+                      uint32_t d);
 void KERN(attn_finish)(float *out, const float *o, float l, uint32_t d);
 /* kern_table.c */
 const struct ply_kernels *KERN(kernels)(void);

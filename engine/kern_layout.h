@@ -26,14 +26,21 @@
 #include <stdint.h>
 
 enum ply_mm_slot {
-    PLY_MM_Q4_0, PLY_MM_Q4_1, PLY_MM_Q5_0, PLY_MM_Q5_1, PLY_MM_Q8_0, PLY_MM_Q4_K, PLY_MM_Q5_K, PLY_MM_Q6_K,
+    PLY_MM_Q4_0,
+    PLY_MM_Q4_1,
+    PLY_MM_Q5_0,
+    PLY_MM_Q5_1,
+    PLY_MM_Q8_0,
+    PLY_MM_Q4_K,
+    PLY_MM_Q5_K,
+    PLY_MM_Q6_K,
 };
 
 struct ply_mm_layout {
     unsigned bits;
-    int offset;  /* subtracted from every code */
-    bool super;  /* 256 columns with sub-scales */
-    bool min;    /* has minima */
+    int offset; /* subtracted from every code */
+    bool super; /* 256 columns with sub-scales */
+    bool min;   /* has minima */
 };
 
 /* A constant slot folds to constants. */
@@ -85,7 +92,8 @@ ply_mm_codes_at(struct ply_mm_layout l, uint32_t b)
 {
     if (!l.super)
         return (size_t)b * ply_mm_span_bytes(l);
-    return (size_t)(b / 8) * ply_mm_span_bytes(l) + ply_mm_scale_bytes(l) + b % 8 * ply_mm_block_bytes(l);
+    return (size_t)(b / 8) * ply_mm_span_bytes(l) + ply_mm_scale_bytes(l) +
+           b % 8 * ply_mm_block_bytes(l);
 }
 
 static inline size_t
@@ -104,8 +112,10 @@ ply_mm_panel_bytes(struct ply_mm_layout l, uint32_t n_in)
 }
 
 /* kern_pack.c. Write one row of a file (n_in columns at src) to row r of a panel. */
-void ply_pack_row(enum ply_mm_slot slot, const uint8_t *src, uint32_t n_in, uint8_t *panel, unsigned r);
+void ply_pack_row(enum ply_mm_slot slot, const uint8_t *src, uint32_t n_in, uint8_t *panel,
+                  unsigned r);
 /* Rebuild the i-th block of row r as the file had it; returns its bytes (at most 210). */
-unsigned ply_unpack_block(enum ply_mm_slot slot, const uint8_t *panel, unsigned r, uint32_t i, uint8_t *dst);
+unsigned ply_unpack_block(enum ply_mm_slot slot, const uint8_t *panel, unsigned r, uint32_t i,
+                          uint8_t *dst);
 
 #endif

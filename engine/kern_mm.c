@@ -5,8 +5,8 @@
 #include "engine/kern_impl.h"
 #include "engine/kern_layout.h"
 
-#define GROUPS 8u   /* of four columns in a block */
-#define TOKENS 64u  /* vectors that share one unpacking of a block */
+#define GROUPS 8u  /* of four columns in a block */
+#define TOKENS 64u /* vectors that share one unpacking of a block */
 
 struct block {
     const uint8_t *codes, *scales, *mins, *sub; /* mins and sub only where the type has them */
@@ -63,7 +63,8 @@ dot_rows(const uint8_t *restrict u, const int8_t *restrict a, unsigned n, int32_
 
 /* The same for whole codes: 32 times the upper plane and the lower, exact in int32. */
 KERN_INLINE void
-dot_codes(const uint8_t *restrict u, const int8_t *q, const int8_t *lo, unsigned n, int32_t *restrict sum)
+dot_codes(const uint8_t *restrict u, const int8_t *q, const int8_t *lo, unsigned n,
+          int32_t *restrict sum)
 {
     dot_rows(u, q, n, sum);
     if (lo) {
@@ -76,8 +77,8 @@ dot_codes(const uint8_t *restrict u, const int8_t *q, const int8_t *lo, unsigned
 
 /* The exact integer of a block for all rows: offsets and sub-scales applied. */
 KERN_INLINE void
-block_ints(struct block w, struct ply_mm_layout l, const uint8_t *u, const int8_t *q, const int8_t *lo,
-           const int32_t *sum16, int32_t *restrict out)
+block_ints(struct block w, struct ply_mm_layout l, const uint8_t *u, const int8_t *q,
+           const int8_t *lo, const int32_t *sum16, int32_t *restrict out)
 {
     if (l.bits == 6) {
         int32_t second[KERN_LANES];
@@ -169,13 +170,13 @@ mm(enum ply_mm_slot slot, bool a12, KERN_MM_ARGS)
     }
 }
 
-#define MM_DEFINE(type)                                                             \
-    void KERN(mm_a8_##type)(KERN_MM_ARGS)                                           \
-    {                                                                               \
-        mm(PLY_MM_##type, false, packed, n_in, n_out, p0, p1, a, m, out, ld);       \
-    }                                                                               \
-    void KERN(mm_a12_##type)(KERN_MM_ARGS)                                          \
-    {                                                                               \
-        mm(PLY_MM_##type, true, packed, n_in, n_out, p0, p1, a, m, out, ld);        \
+#define MM_DEFINE(type)                                                       \
+    void KERN(mm_a8_##type)(KERN_MM_ARGS)                                     \
+    {                                                                         \
+        mm(PLY_MM_##type, false, packed, n_in, n_out, p0, p1, a, m, out, ld); \
+    }                                                                         \
+    void KERN(mm_a12_##type)(KERN_MM_ARGS)                                    \
+    {                                                                         \
+        mm(PLY_MM_##type, true, packed, n_in, n_out, p0, p1, a, m, out, ld);  \
     }
 KERN_MM_TYPES(MM_DEFINE)

@@ -10,9 +10,9 @@
 /* Offsets in a file's block. */
 struct format {
     unsigned bytes;
-    unsigned d, m;       /* f16 scale and minimum */
-    unsigned sub;        /* packed sub-scales */
-    unsigned low, high;  /* low nibbles (or whole bytes), upper bits */
+    unsigned d, m;      /* f16 scale and minimum */
+    unsigned sub;       /* packed sub-scales */
+    unsigned low, high; /* low nibbles (or whole bytes), upper bits */
 };
 
 static struct format
@@ -43,7 +43,8 @@ place_of(enum ply_mm_slot slot, unsigned s, unsigned i)
     case PLY_MM_Q4_K:
     case PLY_MM_Q5_K: return (struct place){32 * (s / 2) + i, 4 * (s % 2), i, s};
     case PLY_MM_Q6_K:
-        return (struct place){64 * (s / 4) + 32 * (s % 2) + i, 4 * (s % 4 / 2), 32 * (s / 4) + i, 2 * (s % 4)};
+        return (struct place){64 * (s / 4) + 32 * (s % 2) + i, 4 * (s % 4 / 2), 32 * (s / 4) + i,
+                              2 * (s % 4)};
     default: return (struct place){i % 16, 4 * (i / 16), i / 8, i % 8};
     }
 }
@@ -177,9 +178,9 @@ pack_block(enum ply_mm_slot slot, const uint8_t *block, uint8_t *panel, unsigned
 }
 
 /* With the slot a constant the loops over codes become straight vector code. */
-#define PACK_CASE(type)                                                  \
-    case PLY_MM_##type:                                                  \
-        for (uint32_t i = 0; i < n; i++)                                 \
+#define PACK_CASE(type)                                                      \
+    case PLY_MM_##type:                                                      \
+        for (uint32_t i = 0; i < n; i++)                                     \
             pack_block(PLY_MM_##type, src + (size_t)i * bytes, panel, r, i); \
         break;
 

@@ -46,7 +46,8 @@ ply_mat_pack(const struct ply_tensor *t, uint8_t *packed, uint32_t p0, uint32_t 
         uint8_t *panel = packed + p * bytes;
         memset(panel, 0, bytes);
         for (uint32_t r = 0; r < PLY_PANEL && p * PLY_PANEL + r < t->n_out; r++)
-            ply_pack_row(slot, t->data + (p * (size_t)PLY_PANEL + r) * row_bytes, t->n_in, panel, r);
+            ply_pack_row(slot, t->data + (p * (size_t)PLY_PANEL + r) * row_bytes, t->n_in, panel,
+                         r);
     }
 }
 
@@ -81,7 +82,8 @@ matmul_blas(const struct ply_mat *w, const float *x, size_t ldx, uint32_t m, flo
     for (uint32_t row = row0; row < row1; row += BLAS_ROWS) {
         uint32_t n = PLY_MIN(BLAS_ROWS, row1 - row);
         w->type->dequant(w->src + row * row_bytes, scratch, (size_t)n * w->n_in);
-        ply_blas_sgemm_nt(m, n, w->n_in, x, (uint32_t)ldx, scratch, w->n_in, out + row, (uint32_t)ld);
+        ply_blas_sgemm_nt(m, n, w->n_in, x, (uint32_t)ldx, scratch, w->n_in, out + row,
+                          (uint32_t)ld);
     }
 }
 
@@ -97,7 +99,8 @@ ply_matmul(const struct ply_kernels *k, const struct ply_mat *w, const struct pl
         return;
     if (w->packed) {
         const int slot = slot_of(w->type);
-        (acts->lo ? k->mm_a12 : k->mm_a8)[slot](w->packed, w->n_in, w->n_out, p0, p1, acts, m, out, ld);
+        (acts->lo ? k->mm_a12 : k->mm_a8)[slot](w->packed, w->n_in, w->n_out, p0, p1, acts, m, out,
+                                                ld);
         return;
     }
     matmul_blas(w, x, ldx, m, out, ld, scratch, p0 * PLY_PANEL, PLY_MIN(p1 * PLY_PANEL, w->n_out));

@@ -39,7 +39,7 @@ struct ply_pool {
     _Alignas(64) atomic_uint n_arrived;
     int n_threads, n_started; /* the caller is thread 0, workers 1.. are started */
     int spin_pauses;
-    bool stop;          /* these three are written before run moves and read after */
+    bool stop; /* these three are written before run moves and read after */
     ply_pool_fn fn;
     void *arg;
     struct worker *workers; /* [n_threads], the first unused */
@@ -123,8 +123,8 @@ start_workers(struct ply_pool *p, struct ply_err *err)
     }
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     if (rc)
-        return ply_fail(err, PLY_EIO, "cannot start thread %d of %d: %s", p->n_started + 2, p->n_threads,
-                        strerror(rc));
+        return ply_fail(err, PLY_EIO, "cannot start thread %d of %d: %s", p->n_started + 2,
+                        p->n_threads, strerror(rc));
     return 0;
 }
 
