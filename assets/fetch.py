@@ -378,7 +378,7 @@ def assemble(folder, model, accepted):
             target.seek(0)
             if digest(target, model.size) != model.sha256:
                 target.truncate(0)
-                raise Trouble("%s has the wrong checksum although its parts were right" % model.file)
+                raise Trouble("%s has the wrong checksum though its parts were right" % model.file)
             os.fsync(target.fileno())
         os.replace(hidden, os.path.join(folder, model.file))
         write_stamp(folder, model)

@@ -47,8 +47,10 @@ def quick(suites, name):
 
 def threaded(suites, name):
     """What runs the pool, the engine thread, the event loop or the store."""
-    return bool(suites & {"store", "e2e"} and name != "e2e_setup"
-                or re.search(r"pool|worker|loop|turn|queue|seq|eval", name) and "real" not in suites)
+    if suites & {"real", "layers"} or name == "e2e_setup":
+        return False
+    return bool(suites & {"store", "e2e"}
+                or re.search(r"pool|worker|loop|turn|queue|seq|eval", name))
 
 
 CONFIGS = [
@@ -65,7 +67,8 @@ CONFIGS = [
            ["--buildtype=release", "-Dsimd=false"], quick, 3, []),
 ]
 
-Outcome = collections.namedtuple("Outcome", "test passed failed skipped seconds trouble output skips")
+Outcome = collections.namedtuple(
+    "Outcome", "test passed failed skipped seconds trouble output skips")
 
 
 def say(text=""):
@@ -134,7 +137,8 @@ def stop_group(process):
 def run_one(config, test, models):
     # Outside the suite real no test may lean on a real model: the tiny ones are there for that.
     env = {k: v for k, v in os.environ.items() if not k.startswith("PLY_TEST_")}
-    env.update(SANITIZERS, LC_ALL="C.UTF-8", CMOCKA_MESSAGE_OUTPUT="TAP", PYTHONDONTWRITEBYTECODE="1")
+    env.update(SANITIZERS, LC_ALL="C.UTF-8", CMOCKA_MESSAGE_OUTPUT="TAP",
+               PYTHONDONTWRITEBYTECODE="1")
     env.update(test["env"])
     if "real" in test["suite"]:
         env.update(models)
@@ -192,7 +196,8 @@ def report(config, outcome):
             say("    FAILED: %s" % line)
         lines = outcome.output.splitlines()
         if len(lines) > 400:
-            lines = lines[:150] + ["[... %d lines left out ...]" % (len(lines) - 400)] + lines[-250:]
+            gap = "[... %d lines left out ...]" % (len(lines) - 400)
+            lines = lines[:150] + [gap] + lines[-250:]
         say("    ---- output of %s" % outcome.test["name"])
         for line in lines:
             say("    | " + line)
@@ -224,8 +229,8 @@ def build(config, strict):
 
 def tests_of(config, words):
     """The tests that take part, those that must run alone last."""
-    listing = subprocess.run(["meson", "introspect", "--tests", config.folder], cwd=ROOT, check=True,
-                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).stdout
+    listing = subprocess.run(["meson", "introspect", "--tests", config.folder], cwd=ROOT,
+                             check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).stdout
     tests = []
     for test in json.loads(listing):
         test["suite"] = {s.split(":")[-1] for s in test["suite"]}

@@ -16,7 +16,7 @@ Every process runs with a Home: an empty folder of its own (its name has a space
 holds HOME and all XDG folders, so no test sees another's or the user's data. Reads are
 bounded by a generous timeout that only guards against hanging; no test measures with it.
 
-Paths come from the environment: PARLEY the program, PLY_TEST_TINY the folder of tiny models,
+Paths come from the environment: PARLEY the program, PLY_TEST_MODELS the folder of tiny models,
 PLY_TEST_MODEL_S and PLY_TEST_MODEL_G the real ones; a test that asks for one that is not set
 is skipped.
 """
@@ -72,7 +72,7 @@ def model_g():
 
 def tiny(name):
     """The path of a generated tiny model, by file name without .gguf."""
-    return os.path.join(_env_path("PLY_TEST_TINY", "tiny models"), name + ".gguf")
+    return os.path.join(_env_path("PLY_TEST_MODELS", "tiny models"), name + ".gguf")
 
 
 # ---- a home of one's own ----------------------------------------------------------------
@@ -168,7 +168,8 @@ class Result:
         """Fail unless the exit code is `code` (a signal counts as its negative number)."""
         if self.code != code:
             raise Failure("%s\nexit %s, want %s\nstdout: %s\nstderr: %s" % (
-                " ".join(map(str, self.argv)), self.code, code, self.text[-1500:], self.errtext[-3000:]))
+                " ".join(map(str, self.argv)), self.code, code, self.text[-1500:],
+                self.errtext[-3000:]))
         return self
 
 
@@ -185,7 +186,8 @@ def execute(argv, stdin=b"", env=None, cwd=None, timeout=None):
                            timeout=timeout or TIMEOUT, start_new_session=True, **feed)
     except subprocess.TimeoutExpired as e:
         raise Failure("no end after %g s: %s\nstderr: %s" % (
-            e.timeout, " ".join(map(str, argv)), (e.stderr or b"")[-2000:].decode("utf-8", "replace")))
+            e.timeout, " ".join(map(str, argv)),
+            (e.stderr or b"")[-2000:].decode("utf-8", "replace")))
     return Result(argv, p.returncode, p.stdout, p.stderr)
 
 
@@ -213,8 +215,8 @@ class Jsonl:
         self.events, self.pieces, self.stderr = [], [], b""
         self._buffer, self.code = b"", None
         self.p = subprocess.Popen(self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, env=self.home.env(env), cwd=self.home.path,
-                                  start_new_session=True)
+                                  stderr=subprocess.PIPE, env=self.home.env(env),
+                                  cwd=self.home.path, start_new_session=True)
         self._err_thread = threading.Thread(target=self._drain_stderr, daemon=True)
         self._err_thread.start()
         cleanup(self.kill)
@@ -237,7 +239,8 @@ class Jsonl:
     def _fail(self, what):
         self._err_thread.join(1)
         raise Failure("%s\n%s\nlast events: %s\nstderr: %s" % (
-            what, " ".join(self.argv), self.events[-5:], self.stderr[-3000:].decode("utf-8", "replace")))
+            what, " ".join(self.argv), self.events[-5:],
+            self.stderr[-3000:].decode("utf-8", "replace")))
 
     def send(self, line):
         """Send a line: text is sent as it is (bytes too), a dict as JSON."""
@@ -398,7 +401,8 @@ class Pty:
         return True
 
     def wait_for(self, text, timeout=None):
-        """Read until `text` (bytes or str) was written after the last match; returns the bytes up to its end."""
+        """Read until `text` (bytes or str) was written after the last match; returns the bytes
+        up to its end."""
         want = text.encode() if isinstance(text, str) else text
         deadline = time.monotonic() + (timeout or TIMEOUT)
         while True:
@@ -407,7 +411,8 @@ class Pty:
                 start, self._seen = self._seen, at + len(want)
                 return self.output[start:self._seen]
             alive = self.pump(0.02)
-            if self.output.find(want, self._seen) < 0 and (not alive or time.monotonic() > deadline):
+            found = self.output.find(want, self._seen) >= 0
+            if not found and (not alive or time.monotonic() > deadline):
                 raise Failure("%r was not written (%s); last bytes: %r" % (
                     want, "timeout" if alive else "ended", self.output[-3000:]))
 
@@ -420,7 +425,8 @@ class Pty:
             if pid:
                 self.code = os.waitstatus_to_exitcode(status)
             elif time.monotonic() > deadline:
-                raise Failure("no end after %g s; last bytes: %r" % (timeout or TIMEOUT, self.output[-3000:]))
+                raise Failure("no end after %g s; last bytes: %r" % (
+                    timeout or TIMEOUT, self.output[-3000:]))
         self.pump(0.02)
         return self.code
 
