@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/base/num.h"
+#include "engine/cpu.h"
 #include "engine/mem.h"
 
 #define BLOCK 64u
@@ -85,9 +86,11 @@ ply_rope_init(struct ply_rope *r, uint32_t n_pos, uint32_t dim, double base, dou
         ply_rope_fini(r);
         return ply_fail(err, PLY_ENOMEM, "out of memory for the rotary tables");
     }
+    const uint32_t saved = ply_cpu_fp_enter();
     const double step = -2 * log_det(base) / dim;
     for (uint32_t i = 0; i < r->half; i++)
         r->freq[i] = exp_det(i * step) / scale / (freqs ? (double)freqs[i] : 1);
+    ply_cpu_fp_leave(saved);
     return PLY_OK;
 }
 
@@ -100,22 +103,29 @@ ply_rope_fini(struct ply_rope *r)
     memset(r, 0, sizeof(*r));
 }
 
+static void
+fill_block(struct ply_rope *r, uint32_t block)
+{
+    const uint32_t begin = block * BLOCK, end = PLY_MIN(begin + BLOCK, r->n_pos);
+    float *out = r->cs + (uint64_t)begin * r->half * 2;
+    for (uint32_t pos = begin; pos < end; pos++) {
+        for (uint32_t i = 0; i < r->half; i++, out += 2) {
+            double c, s;
+            cos_sin_det(pos * r->freq[i], &c, &s);
+            out[0] = (float)c;
+            out[1] = (float)s;
+        }
+    }
+}
+
 void
 ply_rope_need(struct ply_rope *r, uint32_t pos0, uint32_t pos1)
 {
+    const uint32_t saved = ply_cpu_fp_enter();
     for (uint32_t b = pos0 / BLOCK; b * BLOCK < pos1; b++) {
-        if (r->done[b])
-            continue;
-        const uint32_t end = PLY_MIN((b + 1) * BLOCK, r->n_pos);
-        float *out = r->cs + (uint64_t)b * BLOCK * r->half * 2;
-        for (uint32_t pos = b * BLOCK; pos < end; pos++) {
-            for (uint32_t i = 0; i < r->half; i++, out += 2) {
-                double c, s;
-                cos_sin_det(pos * r->freq[i], &c, &s);
-                out[0] = (float)c;
-                out[1] = (float)s;
-            }
-        }
+        if (!r->done[b])
+            fill_block(r, b);
         r->done[b] = 1;
     }
+    ply_cpu_fp_leave(saved);
 }
