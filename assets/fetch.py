@@ -389,16 +389,17 @@ def assemble(folder, model, accepted):
 
 def fetch(folder, model, accepted=False):
     """Make sure that the model is in the folder; raises Trouble or OSError."""
-    os.makedirs(os.path.dirname(folder), exist_ok=True)
-    if not os.path.isdir(folder):
-        os.makedirs(folder, 0o700, exist_ok=True)
+    for path in (os.path.dirname(folder), folder):
+        os.makedirs(path, 0o700, exist_ok=True)
     with open(os.path.join(folder, ".lock"), "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             say("another process is fetching a model; waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
-        if not is_complete(folder, model):
+        if is_complete(folder, model):
+            say("%s is already in %s" % (model.file, folder))
+        else:
             assemble(folder, model, accepted)
 
 

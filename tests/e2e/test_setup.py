@@ -376,7 +376,8 @@ def _():
     equal(rig.model_bytes(), payload["smollm2"])
     equal(rig.model_bytes("SmolLM2-135M-Instruct.LICENSE"), b"licence")
     equal(rig.leftovers(), [])
-    equal(os.stat(rig.models).st_mode & 0o777, 0o700)
+    for private in (rig.home.data, rig.models):
+        equal(os.stat(private).st_mode & 0o777, 0o700, private)
     check(r.errtext.rstrip().endswith("./run fetch gemma"), "last line: " + r.errtext)
     equal(rig.run("-p", "hi").errtext, "")
     equal(len(rig.noted("pip-calls")), 1)
