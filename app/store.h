@@ -42,8 +42,8 @@ struct store;
 
 /* Opens path, creating file (0600) and folder (0700) where they are missing, and brings an
  * older schema up to date, keeping a copy of the old file beside it. Replies that a crash left
- * unfinished become finish INTERRUPTED. On failure *out is NULL and a file that was refused is
- * unchanged, byte for byte. */
+ * unfinished become finish INTERRUPTED. At most one store on a file in a process. On failure
+ * *out is NULL and a file that was refused is unchanged, byte for byte. */
 int store_open(struct store **out, const char *path, int busy_ms, struct ply_err *err);
 void store_close(struct store **st);
 void store_busy_set(struct store *st, int busy_ms);
@@ -64,6 +64,9 @@ enum store_finish {
     STORE_FINISH_INTERRUPTED, /* the program ended before the reply did */
 };
 const char *store_finish_name(enum store_finish f); /* "", "stop", "length", ... */
+enum store_finish store_finish_parse(const char *name); /* NONE for what is not a name */
+const char *store_role_name(enum ply_role role);        /* "system", "user", "assistant" */
+bool store_role_parse(const char *name, enum ply_role *out);
 
 /* What one turn cost; the same numbers that were shown. */
 struct store_stats {
@@ -94,7 +97,8 @@ struct store_msg {
  * store_string_set(). A settings field that is changed is written by the next save. */
 struct store_session {
     int64_t id;    /* 0: not stored yet */
-    char *title;   /* read-only here: store_session_rename() writes it, save makes one up */
+    char *title;   /* of a new session: its name, with title_by_user. Once stored only
+                    * store_session_rename() changes it; what save finds there comes back here */
     bool title_by_user;
     char *model_path, *model_name;
     char model_fp[33];
@@ -127,7 +131,8 @@ void store_session_fini(struct store_session *s);
 
 /* Append a message with a copy of text. The pointer is valid until the next push, pop or cut;
  * NULL when memory is out. created_ms is now. */
-struct store_msg *store_session_push(struct store_session *s, enum ply_role role, const char *text, size_t len);
+struct store_msg *store_session_push(struct store_session *s, enum ply_role role,
+                                     const char *text, size_t len);
 /* Take the last message away, from the tree too at the next save. Only a message that nothing
  * was answered to. */
 int store_session_pop(struct store_session *s);
@@ -147,29 +152,32 @@ int store_session_load(struct store *st, int64_t id, enum store_load how, struct
  * place; both continuations are kept, this one is current. Makes a title from the first user
  * message unless a person named the session. */
 int store_session_save(struct store *st, struct store_session *s, bool *moved, struct ply_err *err);
-/* Everything in memory is stored. */
+/* Every message in memory is stored as it is. */
 bool store_session_is_saved(const struct store_session *s);
 /* Give up the claim of CLAIM or of a first save. Called before the session is finished. */
 void store_session_release(struct store *st, struct store_session *s);
 
 /* title: any text, kept as it is, shown sanitised. An empty one is PLY_EINVAL. */
-int store_session_rename(struct store *st, int64_t id, const char *title, size_t len, struct ply_err *err);
+int store_session_rename(struct store *st, int64_t id, const char *title, size_t len,
+                         struct ply_err *err);
 /* Delete a session, its messages and their index entries, so that no byte of them stays in the
  * file. PLY_EBUSY while another live process has it open. */
 int store_session_delete(struct store *st, int64_t id, struct ply_err *err);
 
 enum store_find {
-    STORE_FIND_NAMED,  /* exact title (the newest), else id: --session */
-    STORE_FIND_EXACT,  /* id ("12" or "#12"), else exact title: show, rename, rm, export */
-    STORE_FIND_ANY,    /* EXACT, else unique start of a title, part of a title, text of a message: resume */
+    STORE_FIND_NAMED, /* exact title (the newest), else id: --session */
+    STORE_FIND_EXACT, /* id ("12" or "#12"), else exact title: show, rename, rm, export */
+    STORE_FIND_ANY,   /* EXACT, else a title's beginning, a part of one, a message's text: resume */
 };
 /* PLY_ENOENT, or PLY_EINVAL when several fit (the message lists some). */
-int store_session_find(struct store *st, const char *key, enum store_find how, int64_t *id, struct ply_err *err);
+int store_session_find(struct store *st, const char *key, enum store_find how, int64_t *id,
+                       struct ply_err *err);
 /* The session used last. */
 int store_session_last(struct store *st, int64_t *id, struct ply_err *err);
 
 /* Siblings of a stored message, itself included, oldest first: the alternatives at that place. */
-int store_siblings(struct store *st, int64_t session, int64_t msg, int64_t **ids, size_t *n, struct ply_err *err);
+int store_siblings(struct store *st, int64_t session, int64_t msg, int64_t **ids, size_t *n,
+                   struct ply_err *err);
 /* Make the path run through msg, down to the newest end below it. Unsaved messages must have
  * been saved. */
 int store_session_goto(struct store *st, struct store_session *s, int64_t msg, struct ply_err *err);
@@ -190,7 +198,8 @@ struct store_list {
     size_t n;
 };
 /* Newest first. filter: part of the title, NULL for all; limit 0: no limit. */
-int store_list(struct store *st, const char *filter, size_t limit, struct store_list *out, struct ply_err *err);
+int store_list(struct store *st, const char *filter, size_t limit, struct store_list *out,
+               struct ply_err *err);
 void store_list_fini(struct store_list *l);
 
 struct store_hit {
@@ -207,7 +216,8 @@ struct store_hits {
 };
 /* Messages and titles that hold every word of query, as parts of words, letter case aside;
  * nothing in it is an operator. Newest first, at most limit (0: no limit). */
-int store_search(struct store *st, const char *query, size_t limit, struct store_hits *out, struct ply_err *err);
+int store_search(struct store *st, const char *query, size_t limit, struct store_hits *out,
+                 struct ply_err *err);
 void store_hits_fini(struct store_hits *h);
 
 /* A title from a first message: its first line with something in it, control characters
