@@ -9,7 +9,8 @@
  *
  * A file is hostile until it has passed: no count sizes an allocation before the bytes it
  * promises have been seen, nothing recurses, and lookups go through sorted tables, so neither
- * many keys nor keys made to collide cost more than n log n. */
+ * many keys nor keys made to collide cost more than n log n. (What cannot be guarded against is
+ * another program that shortens the file while it is mapped.) */
 #include "engine/gguf.h"
 
 #include <errno.h>
@@ -43,6 +44,7 @@ struct ply_gguf {
     char *path;
     const uint8_t *map;
     size_t size;
+    bool mapped; /* else the bytes are the caller's */
     struct kv *kv;
     size_t n_kv;
     const struct kv **by_key; /* [n_kv] sorted */
@@ -536,6 +538,7 @@ map_file(struct ply_gguf *g, struct ply_err *err)
                           (long long)st.st_size >> 20, strerror(errno));
         } else {
             g->map = p;
+            g->mapped = true;
             g->size = (size_t)st.st_size;
         }
     }
@@ -543,16 +546,19 @@ map_file(struct ply_gguf *g, struct ply_err *err)
     return rc;
 }
 
-int
-ply_gguf_open(struct ply_gguf **out, const char *path, struct ply_err *err)
+/* bytes NULL: map the file at path. */
+static int
+open_any(struct ply_gguf **out, const char *path, const void *bytes, size_t n, struct ply_err *err)
 {
     *out = NULL;
     struct ply_gguf *g = calloc(1, sizeof(*g));
     if (!g)
         return ply_fail(err, PLY_ENOMEM, "out of memory");
     g->path = strdup(path);
+    g->map = bytes;
+    g->size = n;
     int rc = g->path ? PLY_OK : ply_fail(err, PLY_ENOMEM, "out of memory");
-    if (rc == PLY_OK)
+    if (rc == PLY_OK && !bytes)
         rc = map_file(g, err);
     if (rc == PLY_OK)
         rc = parse(g, err);
@@ -562,6 +568,19 @@ ply_gguf_open(struct ply_gguf **out, const char *path, struct ply_err *err)
     }
     *out = g;
     return PLY_OK;
+}
+
+int
+ply_gguf_open(struct ply_gguf **out, const char *path, struct ply_err *err)
+{
+    return open_any(out, path, NULL, 0, err);
+}
+
+int
+ply_gguf_open_bytes(struct ply_gguf **out, const char *name, const void *bytes, size_t n,
+                    struct ply_err *err)
+{
+    return open_any(out, name, bytes, n, err);
 }
 
 void
@@ -576,7 +595,7 @@ ply_gguf_close(struct ply_gguf **gp)
     free(g->by_key);
     free(g->tensors);
     free(g->by_name);
-    if (g->map)
+    if (g->mapped)
         munmap((void *)(uintptr_t)g->map, g->size);
     free(g->path);
     free(g);

@@ -42,6 +42,9 @@ struct ply_gguf_arr {
 
 /* PLY_ENOENT, PLY_EIO, PLY_EFORMAT ("... at byte N"), PLY_EUNSUPPORTED (version, split file). */
 int ply_gguf_open(struct ply_gguf **out, const char *path, struct ply_err *err);
+/* The same over n bytes in memory, which must outlive it: for tests. name stands for the path. */
+int ply_gguf_open_bytes(struct ply_gguf **out, const char *name, const void *bytes, size_t n,
+                        struct ply_err *err);
 void ply_gguf_close(struct ply_gguf **g);
 
 const char *ply_gguf_path(const struct ply_gguf *g);
