@@ -20,6 +20,8 @@ leave(struct chat *c)
     if (c->store)
         store_session_release(c->store, &c->s);
     store_session_fini(&c->s);
+    free(c->title_wanted);
+    c->title_wanted = NULL;
 }
 
 void
@@ -53,15 +55,19 @@ chat_new(struct chat *c)
 int
 chat_open(struct chat *c, int64_t id, struct ply_err *err)
 {
-    struct store *store = c->store;
-    if (!store)
+    struct store_session s = {0};
+    if (!c->store)
         return ply_fail(err, PLY_EINVAL, "sessions are not kept in this run");
+    if (id == c->s.id)
+        return PLY_OK;
+    const int r = store_session_load(c->store, id, STORE_LOAD_CLAIM, &s, err);
+    if (r != 0) {
+        store_session_fini(&s);
+        return r;
+    }
     leave(c);
-    *c = (struct chat){.store = store};
-    const int r = store_session_load(store, id, STORE_LOAD_CLAIM, &c->s, err);
-    if (r != 0)
-        store_session_fini(&c->s);
-    return r;
+    *c = (struct chat){.store = c->store, .s = s};
+    return PLY_OK;
 }
 
 int
@@ -72,7 +78,12 @@ chat_save(struct chat *c, struct ply_err *err)
     if (!c->store || empty)
         return PLY_OK;
     struct ply_err why = {0};
-    const int r = store_session_save(c->store, &c->s, NULL, &why);
+    int r = store_session_save(c->store, &c->s, NULL, &why);
+    if (r == 0 && c->title_wanted) {
+        r = store_session_rename(c->store, c->s.id, c->title_wanted, strlen(c->title_wanted), &why);
+        free(c->title_wanted);
+        c->title_wanted = NULL;
+    }
     if (r != 0 && !c->incomplete && err)
         *err = why;
     c->incomplete = r != 0;

@@ -17,6 +17,7 @@
 struct chat {
     struct store *store; /* NULL: nothing is kept */
     struct store_session s;
+    char *title_wanted;  /* given to the session when it is stored; NULL: it makes its own */
     bool incomplete;     /* a save failed; the next one that succeeds makes good for it */
 
     /* What has changed since the last turn of this session, for the reason reuse stopped. */
@@ -32,7 +33,7 @@ void chat_fini(struct chat *c);
 
 /* Leave the session for an empty one that keeps model, settings and system text. */
 void chat_new(struct chat *c);
-/* Leave the session for a stored one. On failure the chat is an empty one. */
+/* Leave the session for a stored one. On failure the open one stays open. */
 int chat_open(struct chat *c, int64_t id, struct ply_err *err);
 /* Store what is in memory. A failure is told once, in err, until a save has succeeded again. */
 int chat_save(struct chat *c, struct ply_err *err);

@@ -20,7 +20,7 @@ struct models_entry {
     char *title;   /* what the file calls itself, with its quantisation; "" when unusable */
     uint64_t bytes;
     bool usable;
-    char reason[200]; /* why not, one line */
+    char reason[400]; /* why not, one line */
 };
 struct models_list {
     struct models_entry *v;
