@@ -76,7 +76,7 @@ def _():
 @test("every header has a guard named after it")
 def _():
     def rule(path, text):
-        want = r"(PLY_|UI_|APP_|TEST_)?(%s_)?%s_H" % (
+        want = r"(PLY_|UI_|APP_|TESTS?_)?(%s_)?%s_H" % (
             path.split("/")[-2].upper(), re.sub(r"\W", "_", path.split("/")[-1][:-2]).upper())
         m = re.search(r"^#ifndef (\w+)\n#define (\w+)$", without_comments(text), re.M)
         good = m and m[1] == m[2] and re.fullmatch(want, m[1])

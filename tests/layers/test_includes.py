@@ -21,7 +21,6 @@ ONE_HOME = [
     (r"sqlite3.*", r"app/.*", 1),
     (r"sentencepiece.*", r"engine/tok_spm\.cc", 1),
     (r"(n?curses|term|panel|menu|form)\.h|ncursesw?/.*", r"ui/(term|draw_\w+)\.c", 99),
-    (r"utf8proc\.h", r"(engine|ui)/.*", 99),
     (r"xxhash\.h|dlfcn\.h", r"engine/.*", 99),
     (r"md4c.*", r"ui/.*", 99),
     (r"jansson\.h|cjson/.*|curl/.*", r"app/.*", 99),
