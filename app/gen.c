@@ -140,7 +140,7 @@ cut_at(struct gen *g, size_t at)
     app_buf_append(&head, g->bytes.v + end, at - end);
     g->bytes.n = end;
     struct ply_err err = {0};
-    if (ply_encode(g->vocab, head.v, head.n, &again, &err) != 0)
+    if (ply_encode_more(g->vocab, head.v, head.n, &again, &err) != 0)
         fail(g, &err);
     for (size_t i = 0; i < again.n; i++) {
         size_t len;

@@ -3,6 +3,7 @@
 #include "app/models.h"
 
 #include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -52,7 +53,7 @@ inspect(struct models_entry *e)
         const struct ply_info *info = ply_vocab_info(v);
         app_buf_printf(&title, "%s, %s", info->name, info->quant);
     } else {
-        strncpy(e->reason, err.msg, sizeof(e->reason) - 1);
+        snprintf(e->reason, sizeof(e->reason), "%s", err.msg);
     }
     e->title = title.v;
     ply_vocab_close(&v);

@@ -366,8 +366,8 @@ on_rendered(struct turn *t, const struct worker_event *ev)
 {
     const struct store_session *s = &t->chat->s;
     struct ply_err err = ev->err;
-    const size_t n_ctx = err.code ? 0 : (size_t)worker_info(t->worker)->n_ctx;
-    const size_t n_room = n_ctx > 0 ? n_ctx - 1 : 0; /* the reply needs one at least */
+    const size_t n_ctx = (size_t)worker_info(t->worker)->n_ctx;
+    const size_t n_room = n_ctx - 1; /* the reply needs one at least */
     t->tokenize_ms = ev->tokenize_ms;
     t->n_prompt = ev->n_prompt;
     if (!err.code && ev->n_prompt > n_room)
@@ -384,6 +384,8 @@ on_rendered(struct turn *t, const struct worker_event *ev)
     /* Sent: what was the draft is a message now. */
     chat_draft_set(t->chat, "", 0);
     save(t);
+    if (t->view.sent)
+        t->view.sent(t->view.user);
     const struct gen_params p = {
         .sampling = s->sampling, .candidate = t->candidate, .n_max = t->opts.n_max, .stops = t->opts.stops,
         .cold = t->opts.cache_off, .compare = t->cold && !t->opts.cache_off};

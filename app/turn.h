@@ -30,6 +30,7 @@ struct turn_view {
     void *user;
     void (*changed)(void *user); /* state, progress or speed: read them from struct turn */
     void (*text)(void *user, const char *text, size_t len);
+    void (*sent)(void *user);    /* the prompt fits, the message is stored */
     /* Exactly one of these two ends a turn; in it turn_busy() is false already. */
     void (*ended)(void *user, const struct report *r);
     void (*refused)(void *user, const struct ply_err *err, size_t n_prompt, size_t n_room);

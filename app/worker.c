@@ -159,6 +159,22 @@ do_open(struct worker *w, const struct request *r)
     queue_push(&w->events, ev);
 }
 
+/* Encoding a text that cannot fit may take long; that it cannot is known by its length. */
+static int
+check_length(const struct worker *w, const struct request *r, size_t *n_prompt, struct ply_err *err)
+{
+    const size_t n_ctx = (size_t)ply_engine_info(w->engine)->n_ctx;
+    const struct ply_vocab *v = ply_engine_vocab(w->engine);
+    size_t n_min = 0;
+    for (size_t i = 0; i < r->n_msgs; i++)
+        n_min += r->msgs[i].ids ? r->msgs[i].n_ids : ply_encode_min(v, r->msgs[i].len);
+    if (n_min <= n_ctx)
+        return PLY_OK;
+    *n_prompt = n_min;
+    return ply_fail(err, PLY_EFULL, "too long: at least %zu tokens, room for %zu (context %zu, see -c)", n_min,
+                    n_ctx - 1, n_ctx);
+}
+
 /* Takes r over: START needs its messages. */
 static void
 do_render(struct worker *w, struct request *r)
@@ -172,10 +188,10 @@ do_render(struct worker *w, struct request *r)
     const double t = app_now_ms();
     if (!e)
         ply_fail(&ev->err, PLY_ENOENT, "no model is loaded");
-    else
-        ply_chat_render(ply_engine_vocab(e), r->msgs, r->n_msgs, r->flags, &w->prompt, &ev->err);
+    else if (check_length(w, r, &ev->n_prompt, &ev->err) == 0 &&
+             ply_chat_render(ply_engine_vocab(e), r->msgs, r->n_msgs, r->flags, &w->prompt, &ev->err) == 0)
+        ev->n_prompt = w->prompt.n;
     ev->tokenize_ms = app_now_ms() - t;
-    ev->n_prompt = w->prompt.n;
     queue_push(&w->events, ev);
 }
 
@@ -400,7 +416,6 @@ void
 worker_render(struct worker *w, uint64_t turn, const struct ply_msg *msgs, size_t n, unsigned flags)
 {
     struct request *r = request_new(REQUEST_RENDER, turn);
-    struct ply_engine *e = get_engine(w);
     r->msgs = app_xcalloc(n, sizeof(*r->msgs));
     r->n_msgs = n;
     r->flags = flags;
@@ -409,8 +424,10 @@ worker_render(struct worker *w, uint64_t turn, const struct ply_msg *msgs, size_
         r->msgs[i].text = copy(msgs[i].text, msgs[i].len);
         r->msgs[i].ids = msgs[i].ids ? copy(msgs[i].ids, msgs[i].n_ids * sizeof(int32_t)) : NULL;
     }
-    if (e)
-        ply_engine_cancel_clear(e);
+    pthread_mutex_lock(&w->lock);
+    if (w->engine)
+        ply_engine_cancel_clear(w->engine);
+    pthread_mutex_unlock(&w->lock);
     queue_push(&w->requests, r);
 }
 
