@@ -8,6 +8,9 @@
 
 #include <math.h>
 #include <string.h>
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
 
 #include "engine/kern.h"
 
@@ -20,6 +23,13 @@
 
 #define KERN_INLINE static inline __attribute__((always_inline))
 #define KERN_LANES 16u
+
+/* Before a loop with a constant count of at most 16: the body so many times, no loop. */
+#ifdef __clang__
+#define KERN_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define KERN_UNROLL _Pragma("GCC unroll 16")
+#endif
 
 /* kern_act.c */
 void KERN(quant_a8)(const float *x, size_t ld, uint32_t m, uint32_t t0, const struct ply_acts *a);
@@ -92,6 +102,19 @@ f16_f32(uint16_t h)
     uint32_t tiny = f32_bits(bits_f32(em + (113u << 23)) - bits_f32(113u << 23));
     uint32_t u = em < (1u << 23) ? tiny : em >= (31u << 23) ? special : normal;
     return bits_f32(u | sign);
+}
+
+/* Sixteen at once, src and dst of any alignment. */
+KERN_INLINE void
+f16_f32_lanes(const uint8_t *src, float *dst)
+{
+#ifdef __F16C__
+    _mm256_storeu_ps(dst, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)src)));
+    _mm256_storeu_ps(dst + 8, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(src + 16))));
+#else
+    for (unsigned i = 0; i < KERN_LANES; i++)
+        dst[i] = f16_f32(load_u16(src + 2 * i));
+#endif
 }
 
 /* Equal to vcvtps2ph with round to nearest even. Adding 0.5f to |f| below 2^-14 leaves the
