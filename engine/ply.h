@@ -21,7 +21,8 @@
  * Errors: int, 0 or a negative enum ply_status, with struct ply_err filled (engine/base/err.h).
  * After a failure the object is valid: a sequence at a shorter length, an out pointer NULL.
  * The library never prints, never exits, and allocates nothing in the token loop.
- * Functions named open/new set *out on success, close/free take T **, accept NULL and set it NULL. */
+ * Functions named open/new set *out on success, close/free take T **, accept NULL and set it
+ * NULL. */
 #ifndef PLY_H
 #define PLY_H
 
@@ -52,11 +53,12 @@ struct ply_info {
     const char *path;
     const char *name;          /* general.name, else the file's name */
     const char *arch;          /* general.architecture */
-    const char *quant;         /* the layers' most frequent type and the head's, "Q4_1, head Q8_0" */
+    const char *quant;         /* most layers' type and the head's: "Q4_1, head Q8_0" */
     const char *licence;
     const char *languages;     /* "en, fr"; "" when the file lists none */
     const char *tokenizer;     /* "sentencepiece" or "byte-level BPE (smollm)" */
-    const char *chat_template; /* "chatml", "gemma", ..., "transcript" for a base model, "raw" */
+    const char *chat_template; /* "chatml", "gemma", ..., "transcript" for a base model, "raw",
+                                  "unknown": only an explicit one can be rendered */
     bool base_model;           /* the file has no chat template */
     uint64_t file_bytes;
     uint64_t n_params;
@@ -90,9 +92,17 @@ const struct ply_info *ply_vocab_info(const struct ply_vocab *v);
  * bytes, NUL and ill-formed UTF-8 included. */
 int ply_encode(const struct ply_vocab *v, const char *text, size_t len, struct ply_ids *out,
                struct ply_err *err);
+/* The same for text that goes on where ids end: a vocabulary that puts a space before text (as
+ * Llama 2's) puts none before this. */
+int ply_encode_more(const struct ply_vocab *v, const char *text, size_t len, struct ply_ids *out,
+                    struct ply_err *err);
+/* The fewest ids that len bytes of text can become: tells without encoding that a text is too
+ * long. */
+size_t ply_encode_min(const struct ply_vocab *v, size_t len);
 /* The bytes an id stands for; *len = 0 for control ids and for ids out of range. */
 const char *ply_piece(const struct ply_vocab *v, int32_t id, size_t *len);
-/* Append the bytes of ids to out. */
+/* Append the bytes of ids to out: the inverse of ply_encode. A space that the vocabulary put
+ * before the text is taken away again; ids from the middle of a text are for ply_piece. */
 int ply_decode(const struct ply_vocab *v, const int32_t *ids, size_t n, struct ply_buf *out,
                struct ply_err *err);
 bool ply_is_control(const struct ply_vocab *v, int32_t id);
@@ -105,7 +115,8 @@ int32_t ply_bos(const struct ply_vocab *v); /* -1: prompts of this model begin w
 enum ply_role { PLY_ROLE_SYSTEM, PLY_ROLE_USER, PLY_ROLE_ASSISTANT };
 
 /* One message. A reply that was generated is given by its ids, kept as they were sampled, the
- * end id included if there was one; one that was typed or imported by its text. Nothing is owned. */
+ * end id included if there was one; one that was typed or imported by its text. Nothing is
+ * owned. */
 struct ply_msg {
     enum ply_role role;
     const char *text;
@@ -121,9 +132,12 @@ enum ply_chat_flags {
 };
 
 /* Append the ids of the whole conversation. The ids of n messages, all closed, begin with the
- * ids of the first n-1. Control ids come from the template alone, never from text. Two user
- * messages in a row, or a system message, never break a template: they are joined as the
- * template allows, so that roles alternate. */
+ * ids of the first n-1 (n > 1). Control ids come from the template alone, never from text. Two
+ * user messages in a row, or a system message, never break a template: where its roles must
+ * alternate they are joined into one turn, which is closed when the reply opens; else each is
+ * a turn of its own. A first system message without text stands for NO_SYSTEM.
+ * PLY_EUNSUPPORTED: the file's template is of no known kind (chat_template is "unknown");
+ * PLY_EINVAL: a reply's id is not of this vocabulary. */
 int ply_chat_render(const struct ply_vocab *v, const struct ply_msg *msgs, size_t n, unsigned flags,
                     struct ply_ids *out, struct ply_err *err);
 /* The system text the file's template adds when a conversation has none; "" for none. */
@@ -288,7 +302,8 @@ int ply_sample(struct ply_sampler *s, const float *logits, const struct ply_samp
                const int32_t *context, size_t n_context, uint64_t candidate, uint64_t position,
                int32_t *id, struct ply_err *err);
 /* Natural-log probabilities: the k likeliest ids, best first, ties by lower id. */
-int ply_top_logprobs(struct ply_sampler *s, const float *logits, size_t k, int32_t *ids, double *logprobs);
+int ply_top_logprobs(struct ply_sampler *s, const float *logits, size_t k, int32_t *ids,
+                     double *logprobs);
 double ply_logprob(const float *logits, size_t n_vocab, int32_t id);
 
 #endif

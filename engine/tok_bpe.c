@@ -294,26 +294,23 @@ user_match(const struct ply_bpe *b, const char *text, size_t len, size_t *n)
 /* ---- open ------------------------------------------------------------------------------ */
 
 int
-ply_bpe_open(struct ply_bpe **out, const struct ply_pieces *pieces,
-             const struct ply_gguf_arr *merges, struct ply_str pre, struct ply_err *err)
+ply_bpe_open(struct ply_bpe **out, const struct ply_pieces *pieces, const struct ply_tok_src *src,
+             struct ply_err *err)
 {
     *out = NULL;
     struct ply_bpe *b = calloc(1, sizeof(*b));
     if (!b)
         return ply_fail(err, PLY_ENOMEM, "out of memory");
     b->pieces = pieces;
-    int rc = PLY_OK;
-    if (!ply_pre_find(pre.s, pre.n, &b->pre))
-        rc = ply_fail(err, PLY_EUNSUPPORTED, "unknown pre-tokenizer \"%.*s\"; supported are %s",
-                      (int)PLY_MIN(pre.n, (size_t)80), pre.s, ply_pre_known());
-    if (rc == PLY_OK && merges->n > INT32_MAX / 4)
-        rc = ply_fail(err, PLY_EFORMAT, "tokenizer.ggml.merges: too many");
     if (getrandom(&b->seed, sizeof(b->seed), GRND_NONBLOCK) != (ssize_t)sizeof(b->seed))
         b->seed = (uint64_t)(uintptr_t)b;
-    if (rc == PLY_OK && (index_pieces(b) != PLY_OK || index_user(b) != PLY_OK))
+    int rc = PLY_OK;
+    if (!ply_pre_find(src->pre.s, src->pre.n, &b->pre))
+        rc = ply_fail(err, PLY_EUNSUPPORTED, "unknown pre-tokenizer");
+    else if (index_pieces(b) != PLY_OK || index_user(b) != PLY_OK)
         rc = ply_fail(err, PLY_ENOMEM, "out of memory for the tokenizer's pieces");
-    if (rc == PLY_OK)
-        rc = index_merges(b, merges, err);
+    else
+        rc = index_merges(b, &src->merges, err);
     if (rc != PLY_OK)
         ply_bpe_close(&b);
     *out = b;

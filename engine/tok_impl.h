@@ -10,17 +10,7 @@
 #include "engine/base/array.h"
 #include "engine/base/err.h"
 #include "engine/gguf.h"
-
-/* A vocabulary as a file states it. str, score and attr have n elements. */
-struct ply_tok_src {
-    uint32_t n;
-    const struct ply_str *str; /* pieces in the file's spelling */
-    float *score;              /* NULL: none */
-    uint8_t *attr;             /* enum ply_tok_attr */
-    int32_t unk;               /* the file's unknown_token_id, -1: none */
-    bool space_prefix;         /* text begins with a space that nobody typed */
-    struct ply_str charsmap;   /* SentencePiece's compiled normalisation, usually empty */
-};
+#include "engine/tok.h"
 
 /* What each id stands for, in bytes. */
 struct ply_pieces {
@@ -45,10 +35,9 @@ ply_pieces_at(const struct ply_pieces *p, int32_t id, size_t *len)
 int ply_bpe_alphabet(uint32_t cp);
 
 struct ply_bpe;
-/* pieces must outlive it. merges: "left right" by rank; pre: the file's name for the
- * pre-tokenizer. Merges whose pieces are missing or control ids are left out. */
+/* pieces must outlive it. Merges whose pieces are missing or control ids are left out. */
 int ply_bpe_open(struct ply_bpe **out, const struct ply_pieces *pieces,
-                 const struct ply_gguf_arr *merges, struct ply_str pre, struct ply_err *err);
+                 const struct ply_tok_src *src, struct ply_err *err);
 void ply_bpe_close(struct ply_bpe **b);
 int ply_bpe_encode(const struct ply_bpe *b, const char *text, size_t len, struct ply_ids *out,
                    struct ply_err *err);

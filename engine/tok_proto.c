@@ -2,6 +2,7 @@
  * See tok_proto.h for the format. */
 #include "engine/tok_proto.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 
 enum kind { KIND_VARINT = 0, KIND_FIXED64 = 1, KIND_BYTES = 2, KIND_FIXED32 = 5 };
 
+#define MODEL_UNIGRAM 1u
 #define MODEL_BPE 2u
 
 /* ---- writing --------------------------------------------------------------------------- */
@@ -146,14 +148,13 @@ next_field(struct ply_cursor *c, struct field *f)
 }
 
 static void
-read_piece(struct ply_proto *p, struct field *piece, struct ply_cursor *top)
+read_piece(struct ply_tok_src *s, struct ply_cursor *piece, struct ply_cursor *top)
 {
-    struct ply_tok_src *s = &p->src;
     struct field f;
     uint64_t type = PLY_TOK_NORMAL;
     float score = 0;
     struct ply_str str = {"", 0};
-    while (next_field(&piece->sub, &f)) {
+    while (next_field(piece, &f)) {
         if (f.number == 1 && f.kind == KIND_BYTES) {
             str = (struct ply_str){(const char *)f.sub.base, f.sub.size};
         } else if (f.number == 2 && f.kind == KIND_FIXED32) {
@@ -163,29 +164,59 @@ read_piece(struct ply_proto *p, struct field *piece, struct ply_cursor *top)
             type = f.value;
         }
     }
-    if (!ply_cursor_ok(&piece->sub) || type < PLY_TOK_NORMAL || type > PLY_TOK_BYTE) {
+    if (!ply_cursor_ok(piece) || type < PLY_TOK_NORMAL || type > PLY_TOK_BYTE || isnan(score)) {
         ply_cursor_fail(top, "a piece is malformed");
         return;
     }
-    if (type == PLY_TOK_UNKNOWN && s->unk < 0)
-        s->unk = (int32_t)s->n;
-    p->str[s->n] = str;
+    s->own_str[s->n] = str;
     s->score[s->n] = score;
     s->attr[s->n] = (uint8_t)type;
     s->n++;
 }
 
 static void
-read_spec(struct ply_proto *p, unsigned spec, struct ply_cursor *c, uint64_t *model_type)
+read_trainer(struct ply_tok_src *s, struct ply_cursor *c, uint64_t *model_type)
 {
     struct field f;
     while (next_field(c, &f)) {
-        if (spec == 2 && f.number == 3 && f.kind == KIND_VARINT)
+        if (f.kind != KIND_VARINT)
+            continue;
+        if (f.number == 3)
             *model_type = f.value;
-        if (spec == 3 && f.number == 2 && f.kind == KIND_BYTES)
-            p->src.charsmap = (struct ply_str){(const char *)f.sub.base, f.sub.size};
-        if (spec == 3 && f.number == 3 && f.kind == KIND_VARINT)
-            p->src.space_prefix = f.value != 0;
+        else if (f.number == 40)
+            s->unk = (int32_t)f.value;
+        else if (f.number == 41)
+            s->bos = (int32_t)f.value;
+        else if (f.number == 42)
+            s->eos = (int32_t)f.value;
+    }
+}
+
+static void
+read_normalizer(struct ply_tok_src *s, struct ply_cursor *c)
+{
+    struct field f;
+    while (next_field(c, &f)) {
+        if (f.number == 2 && f.kind == KIND_BYTES)
+            s->charsmap = (struct ply_str){(const char *)f.sub.base, f.sub.size};
+        else if (f.number == 3 && f.kind == KIND_VARINT)
+            s->space_prefix = f.value != 0;
+    }
+}
+
+static void
+read_fields(struct ply_tok_src *s, struct ply_cursor *c, uint64_t *model_type)
+{
+    struct field f;
+    while (next_field(c, &f)) {
+        if (f.kind != KIND_BYTES)
+            continue;
+        if (f.number == 1)
+            read_piece(s, &f.sub, c);
+        else if (f.number == 2)
+            read_trainer(s, &f.sub, model_type);
+        else if (f.number == 3)
+            read_normalizer(s, &f.sub);
     }
 }
 
@@ -200,51 +231,43 @@ count_pieces(struct ply_cursor c)
     return n;
 }
 
+static void
+drop_wrong_id(int32_t *id, uint32_t n)
+{
+    if (*id < 0 || (uint32_t)*id >= n)
+        *id = -1;
+}
+
 int
-ply_proto_read(struct ply_proto *p, const void *bytes, size_t n, struct ply_err *err)
+ply_proto_read(struct ply_tok_src *s, const void *bytes, size_t n, struct ply_err *err)
 {
     struct ply_cursor c;
     ply_cursor_init(&c, bytes, n);
     const size_t n_pieces = count_pieces(c);
-    uint64_t model_type = 1; /* the proto's default: unigram */
-    *p = (struct ply_proto){.src = {.unk = -1, .space_prefix = true}};
     if (n_pieces == 0 || n_pieces > INT32_MAX / 4)
         return ply_fail(err, PLY_EFORMAT, "not a SentencePiece model: it has %zu pieces", n_pieces);
-    p->str = calloc(n_pieces, sizeof(*p->str));
-    p->src.score = calloc(n_pieces, sizeof(*p->src.score));
-    p->src.attr = calloc(n_pieces, 1);
-    p->src.str = p->str;
-    if (!p->str || !p->src.score || !p->src.attr) {
-        ply_proto_fini(p);
+    s->own_str = calloc(n_pieces, sizeof(*s->own_str));
+    s->score = calloc(n_pieces, sizeof(*s->score));
+    s->attr = calloc(n_pieces, 1);
+    s->str = s->own_str;
+    if (!s->own_str || !s->score || !s->attr)
         return ply_fail(err, PLY_ENOMEM, "out of memory for %zu pieces", n_pieces);
-    }
-    struct field f;
-    while (next_field(&c, &f)) {
-        if (f.kind != KIND_BYTES)
-            continue;
-        if (f.number == 1)
-            read_piece(p, &f, &c);
-        else if (f.number == 2 || f.number == 3)
-            read_spec(p, (unsigned)f.number, &f.sub, &model_type);
-    }
-    int rc = PLY_OK;
+    /* The proto's defaults. */
+    uint64_t model_type = MODEL_UNIGRAM;
+    s->space_prefix = true;
+    s->unk = 0;
+    s->bos = 1;
+    s->eos = 2;
+    read_fields(s, &c, &model_type);
     if (!ply_cursor_ok(&c))
-        rc = ply_fail(err, PLY_EFORMAT, "not a SentencePiece model: %s, at byte %zu", c.fault,
-                      c.fault_pos);
-    else if (model_type != MODEL_BPE)
-        rc = ply_fail(err, PLY_EUNSUPPORTED,
-                      "a SentencePiece model of kind %llu; supported is BPE (kind 2)",
-                      (unsigned long long)model_type);
-    if (rc != PLY_OK)
-        ply_proto_fini(p);
-    return rc;
-}
-
-void
-ply_proto_fini(struct ply_proto *p)
-{
-    free(p->str);
-    free(p->src.score);
-    free(p->src.attr);
-    *p = (struct ply_proto){0};
+        return ply_fail(err, PLY_EFORMAT, "not a SentencePiece model: %s, at byte %zu", c.fault,
+                        c.fault_pos);
+    if (model_type != MODEL_BPE)
+        return ply_fail(err, PLY_EUNSUPPORTED,
+                        "a SentencePiece model of kind %llu; supported is BPE (kind %u)",
+                        (unsigned long long)model_type, MODEL_BPE);
+    drop_wrong_id(&s->unk, s->n);
+    drop_wrong_id(&s->bos, s->n);
+    drop_wrong_id(&s->eos, s->n);
+    return PLY_OK;
 }

@@ -14,7 +14,6 @@
  * one before every part. */
 #include "engine/tok_impl.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,10 +192,6 @@ int
 ply_sp_open(struct ply_sp **out, const struct ply_tok_src *src, struct ply_err *err)
 {
     *out = NULL;
-    for (uint32_t id = 0; id < src->n; id++) {
-        if (isnan(src->score[id]))
-            return ply_fail(err, PLY_EFORMAT, "the score of piece %u is not a number", id);
-    }
     struct ply_sp *sp = calloc(1, sizeof(*sp));
     if (!sp)
         return ply_fail(err, PLY_ENOMEM, "out of memory");
