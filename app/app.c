@@ -284,6 +284,23 @@ app_session_delete(struct app *a, int64_t id, struct ply_err *err)
     return store_session_delete(a->store, id, err);
 }
 
+int
+app_session_rename(struct app *a, int64_t id, const char *title, struct ply_err *err)
+{
+    struct chat *c = &a->chat;
+    if (id == 0 && c->s.id == 0) {
+        set(&c->title_wanted, title);
+        return PLY_OK;
+    }
+    const bool open = id == 0 || id == c->s.id;
+    const int r = store_session_rename(a->store, id ? id : c->s.id, title, strlen(title), err);
+    if (r == 0 && open) {
+        set(&c->s.title, title);
+        c->s.title_by_user = true;
+    }
+    return r;
+}
+
 const char *
 app_session_name(const struct app *a, char name[24])
 {

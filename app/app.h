@@ -58,6 +58,8 @@ int app_session_open(struct app *a, int64_t id, struct ply_err *err);
 void app_session_new(struct app *a);
 /* A deleted session that is open leaves a new one behind. */
 int app_session_delete(struct app *a, int64_t id, struct ply_err *err);
+/* Any time. id 0: the open one, stored or not. */
+int app_session_rename(struct app *a, int64_t id, const char *title, struct ply_err *err);
 /* Switch to another model inside the conversation; name as for -m. */
 int app_model_open(struct app *a, const char *name, struct ply_err *err);
 

@@ -240,26 +240,16 @@ cmd_resume(struct app *a, const char *arg, struct cmd_result *r, struct ply_err 
     return CMD_DONE;
 }
 
-/* The open session's title is the store's to write; what is in memory follows. */
 static int
 cmd_rename(struct app *a, const char *arg, struct cmd_result *r, struct ply_err *err)
 {
     int s = need_store(a, err);
     if (s == 0 && !*arg)
         s = ply_fail(err, PLY_EINVAL, "/rename TITLE: which title?");
+    if (s == 0)
+        s = app_session_rename(a, 0, arg, err);
     if (s != 0)
         return s;
-    if (!a->chat.s.id) {
-        free(a->chat.title_wanted);
-        a->chat.title_wanted = app_xstrdup(arg);
-    } else {
-        s = store_session_rename(a->store, a->chat.s.id, arg, strlen(arg), err);
-        if (s != 0)
-            return s;
-        if (store_string_set(&a->chat.s.title, arg) != 0)
-            abort();
-        a->chat.s.title_by_user = true;
-    }
     field(r, "title", text_json(arg));
     app_buf_printf(&r->text, "this conversation is called '%s'", arg);
     return CMD_DONE;

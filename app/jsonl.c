@@ -55,7 +55,7 @@ emit_ready(struct jsonl *j)
     const struct app *a = &j->app;
     const struct ply_info *i = app_model(a);
     const struct store_session *s = &a->chat.s;
-    json_t *e = json_pack("{s:s, s:s, s:o, s:I, s:o}", "event", "ready", "version", PARLEY_VERSION, "session",
+    json_t *e = json_pack("{s:s, s:s, s:o, s:I, s:o}", "event", "ready", "version", APP_VERSION, "session",
                           s->id ? json_integer(s->id) : json_null(), "messages", (json_int_t)s->n_path,
                           "draft", text_json(s->draft ? s->draft : ""));
     if (i) {
