@@ -50,7 +50,9 @@ ui_bind_edit(struct ui_editor *ed, const struct ui_key *key)
 {
     switch (key->code) {
     case UI_KEY_TEXT:
-    case UI_KEY_PASTE: ui_editor_insert(ed, key->text, key->n, key->code == UI_KEY_TEXT); return true;
+    case UI_KEY_PASTE:
+        ui_editor_insert(ed, key->text, key->n, key->code == UI_KEY_TEXT);
+        return true;
     case UI_KEY_NEWLINE: ui_editor_insert(ed, "\n", 1, true); return true;
     default: break;
     }

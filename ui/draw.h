@@ -48,7 +48,8 @@ int ui_draw_text(int y, int x, int x_end, const char *s, size_t n, enum ui_style
 int ui_draw_str(int y, int x, int x_end, const char *s, enum ui_style style);
 /* The same, but cut with ".." where it does not fit. */
 int ui_draw_cut(int y, int x, int x_end, const char *s, enum ui_style style);
-/* Ends at column x_end - 1; nothing is drawn if it does not fit behind x. Returns its first column. */
+/* Ends at column x_end - 1; nothing is drawn if it does not fit behind x. Returns the first column
+ * that it takes, x_end for none. */
 int ui_draw_right(int y, int x, int x_end, const char *s, enum ui_style style);
 /* A row of wrapped text, with tabs; returns the column after it. */
 int ui_draw_row(int y, int x, int x_end, const char *text, const struct ui_row *row,

@@ -64,7 +64,8 @@ draw_field(struct ui *ui, const char *label, struct ui_editor *ed)
     const struct ui_layout *l = &ui->layout;
     const char *s = ui_buf_str(&ed->text);
     ui_draw_blank(l->editor, 0, l->cols, UI_STYLE_TEXT);
-    const int x = ui_draw_str(l->editor, l->cols > 20 ? 1 : 0, l->cols / 2, label, UI_STYLE_PROMPT) + 1;
+    const int x =
+        ui_draw_str(l->editor, l->cols > 20 ? 1 : 0, l->cols / 2, label, UI_STYLE_PROMPT) + 1;
     const int room = PLY_MAX(l->cols - x - 1, 1);
     size_t from = 0;
     while (ui_text_cols(s + from, ed->caret - from) > room)
@@ -136,6 +137,7 @@ ui_draw_pager(struct ui *ui)
         ply_buf_fini(&at);
     }
     for (int i = 0; i < n && (size_t)(p->top + i) < p->rows.n; i++)
-        ui_draw_row(y + i, x0, l->cols, ui_buf_str(&p->text), &p->rows.v[p->top + i], UI_STYLE_TEXT);
+        ui_draw_row(y + i, x0, l->cols, ui_buf_str(&p->text), &p->rows.v[p->top + i],
+                    UI_STYLE_TEXT);
     ui_draw_cursor(ui, l->editor, 0);
 }

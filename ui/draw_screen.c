@@ -23,8 +23,10 @@ draw_header(struct ui *ui)
     ui_draw_blank(l->header, 0, l->cols, UI_STYLE_BAR);
     const char *model = ui->header.model ? ui->header.model : "";
     const size_t n_model = PLY_MIN(strlen(model), left.n);
-    const int x = ui_draw_text(l->header, 1, l->cols, ui_buf_str(&left), n_model, UI_STYLE_BAR_BOLD);
-    ui_draw_text(l->header, x, l->cols, ui_buf_str(&left) + n_model, left.n - n_model, UI_STYLE_BAR);
+    const int x =
+        ui_draw_text(l->header, 1, l->cols, ui_buf_str(&left), n_model, UI_STYLE_BAR_BOLD);
+    ui_draw_text(l->header, x, l->cols, ui_buf_str(&left) + n_model, left.n - n_model,
+                 UI_STYLE_BAR);
     ui_draw_right(l->header, 0, l->cols - 1, ui_buf_str(&right), UI_STYLE_BAR);
     ply_buf_fini(&left);
     ply_buf_fini(&right);

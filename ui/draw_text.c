@@ -21,9 +21,9 @@ static struct {
 } styles[N_UI_STYLES];
 
 struct look {
-    attr_t mono;       /* without colours */
-    attr_t attr;       /* with colours */
-    short fg, bg;      /* of eight; -1: the terminal's own */
+    attr_t mono;  /* without colours */
+    attr_t attr;  /* with colours */
+    short fg, bg; /* of eight; -1: the terminal's own */
     short fg256, bg256;
 };
 

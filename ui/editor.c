@@ -400,9 +400,7 @@ ui_editor_do(struct ui_editor *ed, enum ui_edit cmd)
     case UI_EDIT_BACKSPACE:
         delete_range(ed, ui_text_prev(s, ed->text.n, ed->caret), ed->caret);
         break;
-    case UI_EDIT_DELETE:
-        delete_range(ed, ed->caret, ui_text_next(s, ed->text.n, ed->caret));
-        break;
+    case UI_EDIT_DELETE: delete_range(ed, ed->caret, ui_text_next(s, ed->text.n, ed->caret)); break;
     case UI_EDIT_KILL_WORD_LEFT:
     case UI_EDIT_KILL_SPACE_LEFT:
     case UI_EDIT_KILL_WORD_RIGHT:

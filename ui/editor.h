@@ -25,7 +25,7 @@ struct ui_editor {
     bool one_line;    /* newlines become spaces */
     uint64_t version; /* grows with every change of text */
 
-    struct ui_change *changes; /* [n_changes]; the first n_done are in effect, the rest can be redone */
+    struct ui_change *changes; /* the first n_done are in effect, the rest can be redone */
     size_t n_changes, n_done, cap_changes;
     struct ply_buf kill;
     bool killing; /* the last command was a kill: the next one adds to it */
@@ -44,7 +44,7 @@ struct ui_editor {
 enum ui_edit {
     UI_EDIT_LEFT,
     UI_EDIT_RIGHT,
-    UI_EDIT_UP,   /* a row, then the history */
+    UI_EDIT_UP, /* a row, then the history */
     UI_EDIT_DOWN,
     UI_EDIT_LINE_START,
     UI_EDIT_LINE_END,

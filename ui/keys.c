@@ -231,7 +231,8 @@ decode_control(struct ui_keys *k, char c, struct ui_key *key)
     case 8:
     case 0x7F: return found(k, 1, key, UI_KEY_BACKSPACE, 0, 0);
     case 0: return drop(k, 1);
-    default: return found(k, 1, key, UI_KEY_CHAR, UI_MOD_CTRL, (uint32_t)c + (c <= 26 ? 0x60 : 0x40));
+    default:
+        return found(k, 1, key, UI_KEY_CHAR, UI_MOD_CTRL, (uint32_t)c + (c <= 26 ? 0x60 : 0x40));
     }
 }
 

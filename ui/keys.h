@@ -12,9 +12,9 @@
 #include "engine/base/array.h"
 
 enum ui_keycode {
-    UI_KEY_TEXT,    /* typed characters: text[0..n), valid UTF-8, no control characters */
-    UI_KEY_PASTE,   /* text[0..n), any bytes */
-    UI_KEY_CHAR,    /* with Alt or Ctrl: ch is the character, a letter in lower case for Ctrl */
+    UI_KEY_TEXT,  /* typed characters: text[0..n), valid UTF-8, no control characters */
+    UI_KEY_PASTE, /* text[0..n), any bytes */
+    UI_KEY_CHAR,  /* with Alt or Ctrl: ch is the character, a letter in lower case for Ctrl */
     UI_KEY_ENTER,
     UI_KEY_NEWLINE, /* ^J, Alt+Enter, Shift+Enter */
     UI_KEY_TAB,

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 #define UI_EDITOR_ROWS_MAX 10
-#define UI_TEXT_INDENT 3    /* of a message's text */
-#define UI_EDITOR_PROMPT 3  /* " > " before the draft, and one column after it for the caret */
+#define UI_TEXT_INDENT 3   /* of a message's text */
+#define UI_EDITOR_PROMPT 3 /* " > " before the draft, and one column after it for the caret */
 
 /* Line numbers from 0; -1: not on this screen. */
 struct ui_layout {
@@ -15,7 +15,7 @@ struct ui_layout {
     int header, rule, notice, bar; /* one line each */
     int view, view_rows;           /* the transcript or an overlay */
     int editor, editor_rows;
-    bool gaps;                     /* room for a blank line between messages */
+    bool gaps; /* room for a blank line between messages */
 };
 
 /* A screen of rows x cols, both at least 1, for a draft of draft_rows rows. A notice has a line of

@@ -186,7 +186,8 @@ ui_list_view_key(struct ui_list_view *v, const struct ui_key *key, struct ui_eve
     case UI_LIST_BROWSE: browse_key(v, key, ev); break;
     case UI_LIST_FILTER: filter_key(v, key, ev); break;
     case UI_LIST_RENAME:
-        if (key->code == UI_KEY_ESC || (key->code == UI_KEY_ENTER && ui_editor_is_blank(&v->name))) {
+        if (key->code == UI_KEY_ESC ||
+            (key->code == UI_KEY_ENTER && ui_editor_is_blank(&v->name))) {
             v->mode = UI_LIST_BROWSE;
         } else if (key->code == UI_KEY_ENTER) {
             v->mode = UI_LIST_BROWSE;
@@ -219,7 +220,7 @@ content_cols(const struct ui_list_view *v, int c)
 void
 ui_list_view_widths(const struct ui_list_view *v, int cols, int widths[UI_LIST_COLS])
 {
-    int left = cols - 3; /* the mark, and a blank column at either edge */
+    int left = cols - 4; /* cursor, mark, and a blank column at either edge */
     int flex = -1;
     memset(widths, 0, UI_LIST_COLS * sizeof *widths);
     for (int c = 0; c < v->spec.n_cols; c++) {
@@ -299,7 +300,8 @@ ui_pager_layout(struct ui_pager *p, int cols, int height)
     const int w = PLY_MAX(cols, 1);
     p->height = PLY_MAX(height, 1);
     if (p->rows.cols != w) {
-        const size_t off = p->rows.cols > 0 && (size_t)p->top < p->rows.n ? p->rows.v[p->top].off : 0;
+        const size_t off =
+            p->rows.cols > 0 && (size_t)p->top < p->rows.n ? p->rows.v[p->top].off : 0;
         ui_rows_update(&p->rows, ui_buf_str(&p->text), p->text.n, w, 0);
         p->top = (long)ui_rows_find(&p->rows, off);
     }

@@ -29,13 +29,13 @@ struct ui {
 
     struct ply_buf event_text; /* what the last event points to */
     int fd_in;
-    size_t n_read;  /* bytes read in this turn of the loop */
+    size_t n_read; /* bytes read in this turn of the loop */
     bool hung_up, hang_up_told;
-    bool after_esc;   /* the last key was Esc: Enter does not send */
-    bool quit_armed;  /* the last key was ^C on an empty draft */
+    bool after_esc;  /* the last key was Esc: Enter does not send */
+    bool quit_armed; /* the last key was ^C on an empty draft */
     bool dirty, redraw;
     int cursor_y, cursor_x; /* set while drawing */
-    double drawn_ms;  /* when the last frame was drawn, on the real clock */
+    double drawn_ms;        /* when the last frame was drawn, on the real clock */
     double (*now_ms)(void *user);
     void *user;
 };

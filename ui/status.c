@@ -28,6 +28,18 @@ put_ms(struct ply_buf *b, double ms)
         ui_buf_printf(b, "%.0f min", ms / 60000);
 }
 
+/* An estimate: no more digits than it deserves. */
+static void
+put_eta(struct ply_buf *b, double ms)
+{
+    if (ms < 9950)
+        ui_buf_printf(b, "eta %.1f s", ms / 1000);
+    else if (ms < 119500)
+        ui_buf_printf(b, "eta %.0f s", ms / 1000);
+    else
+        ui_buf_printf(b, "eta %.0f min", ms / 60000);
+}
+
 static void
 put_bytes(struct ply_buf *b, int64_t bytes)
 {
@@ -143,8 +155,8 @@ put_progress(struct ply_buf *b, const struct ui_status *s, int form)
     else
         ui_buf_printf(b, "%ld/%ld%s", s->done, s->total, form == 0 ? " tok" : "");
     if (s->eta_ms >= 0 && form < 3) {
-        ui_buf_append(b, " eta ", 5);
-        put_ms(b, s->eta_ms);
+        ui_buf_append(b, " ", 1);
+        put_eta(b, s->eta_ms);
     }
 }
 
@@ -305,9 +317,9 @@ enum { SEP = N_FIELDS };
 static const struct {
     int field, form;
 } shorten[] = {
-    {F_MEM, 1},   {F_REUSE, 1}, {F_SPEED, 1}, {F_MEM, 2},   {F_TTFT, 1}, {F_CTX, 1},
-    {F_REUSE, 2}, {F_MISS, 1},  {F_CTX, 2},   {F_REUSE, 3}, {F_TTFT, 2}, {F_SPEED, 2},
-    {F_REUSE, 4}, {F_TTFT, 3},  {F_SPEED, 3}, {SEP, 1},     {F_MISS, 2}, {F_REUSE, 5},
+    {F_MEM, 1},   {F_REUSE, 1}, {F_SPEED, 1}, {F_MEM, 2},   {F_TTFT, 1},  {F_CTX, 1},
+    {F_REUSE, 2}, {F_MISS, 1},  {F_CTX, 2},   {F_REUSE, 3}, {F_TTFT, 2},  {F_SPEED, 2},
+    {F_REUSE, 4}, {F_TTFT, 3},  {F_SPEED, 3}, {SEP, 1},     {F_MISS, 2},  {F_REUSE, 5},
     {F_CTX, 3},   {F_MISS, 3},  {F_CTX, 4},   {F_REUSE, 6}, {F_SPEED, 4}, {F_TTFT, 4},
 };
 
@@ -359,7 +371,10 @@ live_waiting(const struct ui_status *s, double now, int cols, struct ply_buf *ou
 {
     struct ply_buf part = {0};
     const bool restore = s->state == UI_STATE_RESTORE;
-    ui_buf_printf(&part, "%s", restore ? "restore" : s->state == UI_STATE_LOAD ? "load" : "prefill");
+    ui_buf_printf(&part, "%s",
+                  restore                     ? "restore"
+                  : s->state == UI_STATE_LOAD ? "load"
+                                              : "prefill");
     if (s->total > 0 && s->done >= 0) {
         if (cols >= 30) {
             ui_buf_append(&part, " ", 1);
@@ -373,8 +388,7 @@ live_waiting(const struct ui_status *s, double now, int cols, struct ply_buf *ou
     add_part(out, &part, cols);
     part.n = 0;
     if (s->eta_ms >= 0) {
-        ui_buf_append(&part, "eta ", 4);
-        put_ms(&part, s->eta_ms);
+        put_eta(&part, s->eta_ms);
     } else if (ui_status_ticks(s)) {
         ui_buf_printf(&part, "%.1f s", floor(PLY_MAX(now - s->start_ms, 0.0) / 100) / 10);
     }
@@ -430,6 +444,7 @@ ui_header_line(const struct ui_header *h, int cols, struct ply_buf *left, struct
         ui_buf_printf(&lang, "[%s]", h->languages);
     const char *const part[N] = {h->model, h->title, ui_buf_str(&lang), h->right, h->notes};
     size_t len[N] = {0};
+    bool cut[N] = {false};
     int room = cols - 2; /* a blank column at either edge */
     for (int i = 0; i < N; i++) {
         const size_t n = part[i] ? strlen(part[i]) : 0;
@@ -438,7 +453,8 @@ ui_header_line(const struct ui_header *h, int cols, struct ply_buf *left, struct
         const bool may_cut = i == MODEL || i == TITLE;
         if (n == 0 || room <= gap || (want > room && !may_cut))
             continue;
-        len[i] = want <= room ? n : ui_text_fit(part[i], n, room - gap);
+        cut[i] = want > room;
+        len[i] = cut[i] ? ui_text_fit(part[i], n, PLY_MAX(room - gap - 2, 0)) : n;
         room -= PLY_MIN(want, room);
     }
     left->n = right->n = 0;
@@ -448,6 +464,7 @@ ui_header_line(const struct ui_header *h, int cols, struct ply_buf *left, struct
             continue;
         ui_buf_append(left, "   ", i == LANGUAGES ? 1 : left->n > 0 ? 3 : 0);
         ui_buf_append(left, part[i], len[i]);
+        ui_buf_append(left, "..", cut[i] ? 2 : 0);
     }
     if (len[RIGHT] > 0)
         ui_buf_append(right, part[RIGHT], len[RIGHT]);

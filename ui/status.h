@@ -34,6 +34,7 @@ void ui_status_bar(const struct ui_status *s, double now, int cols, struct ui_ba
 /* What a reply under way says after its author's name, in at most cols columns. */
 void ui_status_live(const struct ui_status *s, double now, int cols, struct ply_buf *out);
 /* Left and right part of the header line; what does not fit is left out (ui.h). */
-void ui_header_line(const struct ui_header *h, int cols, struct ply_buf *left, struct ply_buf *right);
+void ui_header_line(const struct ui_header *h, int cols, struct ply_buf *left,
+                    struct ply_buf *right);
 
 #endif

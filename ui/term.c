@@ -291,6 +291,7 @@ ui_term_open(const struct ui_opts *opts, struct ply_err *err)
     noecho();
     nonl();
     typeahead(-1);
+    idcok(stdscr, FALSE); /* see resend_changed_rows() */
     const bool color = wants_color(opts);
     if (color) {
         start_color();
@@ -393,6 +394,29 @@ ui_term_size(int *rows, int *cols)
     *cols = PLY_MAX(*cols, 1);
 }
 
+/* Makes curses send every row that has changed as a whole. Otherwise it shifts lines and characters
+ * on the screen to save bytes, which not every emulator does right, least of all with wide
+ * characters, and leaves halves of them. A row costs a hundred bytes. */
+static void
+resend_changed_rows(void)
+{
+    static cchar_t old[COLS_MAX + 1], new[COLS_MAX + 1];
+    int rows, cols, y, x, old_y, old_x;
+    getmaxyx(stdscr, rows, cols);
+    getyx(stdscr, y, x);
+    getyx(curscr, old_y, old_x);
+    for (int row = 0; row < rows; row++) {
+        memset(old, 0, sizeof old);
+        memset(new, 0, sizeof new);
+        mvwin_wchnstr(curscr, row, 0, old, cols);
+        mvwin_wchnstr(stdscr, row, 0, new, cols);
+        if (memcmp(old, new, sizeof old) != 0)
+            wredrawln(stdscr, row, 1);
+    }
+    wmove(curscr, old_y, old_x);
+    wmove(stdscr, y, x);
+}
+
 void
 ui_term_flush(bool full)
 {
@@ -400,6 +424,8 @@ ui_term_flush(bool full)
         return;
     if (full)
         clearok(curscr, TRUE);
+    else
+        resend_changed_rows();
     if (term.ansi)
         write_all(term.fd_out, SYNC_ON, strlen(SYNC_ON));
     refresh();

@@ -30,7 +30,7 @@ is_skin_tone(uint32_t cp)
     return cp >= 0x1F3FB && cp <= 0x1F3FF;
 }
 
-/* Characters without a shape of their own: joiners, selectors, marks of direction, fillers, tags. */
+/* Characters without a shape of their own: joiners, selectors, directional marks, fillers, tags. */
 static bool
 is_invisible(uint32_t cp)
 {
@@ -56,6 +56,8 @@ cp_width(uint32_t cp)
 static uint32_t
 placeholder(uint32_t cp)
 {
+    if (cp >= 0x1F1E6 && cp <= 0x1F1FF)
+        return 'A' + (cp - 0x1F1E6);
     if (cp < 0x20)
         return 0x2400 + cp;
     if (cp == 0x7F)
@@ -142,8 +144,8 @@ read_grapheme(const char *s, size_t n, uint32_t *cps, int *n_cps, bool *bad)
     for (int i = 1; pos < n && i < CPS_MAX; i++) {
         uint32_t cp = 0;
         const int len = ply_utf8_decode(s + pos, n - pos, &cp);
-        if (len < 0 || utf8proc_grapheme_break_stateful((utf8proc_int32_t)prev,
-                                                        (utf8proc_int32_t)cp, &state))
+        if (len < 0 ||
+            utf8proc_grapheme_break_stateful((utf8proc_int32_t)prev, (utf8proc_int32_t)cp, &state))
             break;
         if (*n_cps < SEEN_MAX)
             cps[(*n_cps)++] = cp;

@@ -6,7 +6,8 @@
  *  - a grapheme is composed (NFC); at most UI_CELL_MARKS combining marks are kept per character;
  *  - emoji joined by U+200D are drawn side by side without the joiner, variation selectors and
  *    skin tones are not drawn, since terminals differ in the width they give to such sequences;
- *    a text symbol that is asked to be an emoji (U+FE0F) is followed by a blank column;
+ *    a text symbol that is asked to be an emoji (U+FE0F) is followed by a blank column, and a
+ *    flag is drawn as the two letters of its country;
  *  - control bytes are drawn as control pictures (U+2400 and up), and ill-formed UTF-8, C1 and
  *    bidirectional controls, unassigned and separator characters as U+FFFD;
  *  - a mark that has nothing to combine with is put on a dotted circle. */
@@ -55,7 +56,8 @@ int ui_text_cols(const char *s, size_t n);
 /* Bytes of the longest prefix of a single-line text that takes at most cols columns. */
 size_t ui_text_fit(const char *s, size_t n, int cols);
 
-/* Grapheme boundaries in s[0..n): the one after pos (n at the end), the one before (0 at the start). */
+/* Grapheme boundaries in s[0..n): the one after pos (n at the end), the one before it (0 at the
+ * start). */
 size_t ui_text_next(const char *s, size_t n, size_t pos);
 size_t ui_text_prev(const char *s, size_t n, size_t pos);
 /* Letters, digits, marks and '_': what the editor's word commands move over. */

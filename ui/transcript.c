@@ -24,9 +24,9 @@ layout(const struct ui_transcript *t, struct ui_entry *e)
 
 /* Lines before the text: gap and header. */
 static long
-n_before(const struct ui_transcript *t, int msg)
+n_before(const struct ui_transcript *t)
 {
-    return t->gaps && msg > 0 ? 2 : 1;
+    return t->gaps ? 2 : 1;
 }
 
 static long
@@ -34,9 +34,13 @@ n_lines(const struct ui_transcript *t, int msg)
 {
     struct ui_entry *e = &t->v[msg];
     if (e->text.n == 0)
-        return n_before(t, msg);
+        return n_before(t);
     layout(t, e);
-    return n_before(t, msg) + (long)e->rows.n;
+    /* Newlines at the end of a text show nothing. */
+    size_t n = e->rows.n;
+    while (n > 1 && e->rows.v[n - 1].len == 0)
+        n--;
+    return n_before(t) + (long)n;
 }
 
 /* Index in the message of the line that holds a place, and back. */
@@ -44,17 +48,18 @@ static long
 line_of(const struct ui_transcript *t, const struct ui_place *p)
 {
     struct ui_entry *e = &t->v[p->msg];
-    const long before = n_before(t, p->msg);
+    const long before = n_before(t);
     if (p->off < 0 || e->text.n == 0)
         return p->off == -2 ? 0 : before - 1;
     layout(t, e);
-    return before + (long)ui_rows_find(&e->rows, (size_t)p->off);
+    const long line = before + (long)ui_rows_find(&e->rows, (size_t)p->off);
+    return PLY_MIN(line, n_lines(t, p->msg) - 1);
 }
 
 static struct ui_place
 place_of(const struct ui_transcript *t, int msg, long line)
 {
-    const long before = n_before(t, msg);
+    const long before = n_before(t);
     if (line < before)
         return (struct ui_place){msg, line - before};
     return (struct ui_place){msg, (long)t->v[msg].rows.v[line - before].off};
@@ -239,7 +244,7 @@ ui_transcript_home(struct ui_transcript *t)
     if (msg == 0 && line == 0)
         return;
     leave_end(t);
-    t->top = (struct ui_place){0, -1};
+    t->top = (struct ui_place){.msg = 0, .off = -2};
 }
 
 int
@@ -260,11 +265,11 @@ ui_transcript_lines(struct ui_transcript *t, struct ui_line *lines)
     }
     int n = 0;
     for (; n < t->height && msg < t->n; msg++, line = 0) {
-        const long total = n_lines(t, msg), before = n_before(t, msg);
+        const long total = n_lines(t, msg), before = n_before(t);
         for (; n < t->height && line < total; line++) {
             struct ui_line *l = &lines[n++];
             l->msg = msg;
-            l->kind = line >= before ? UI_LINE_TEXT
+            l->kind = line >= before       ? UI_LINE_TEXT
                       : line == before - 1 ? UI_LINE_HEADER
                                            : UI_LINE_GAP;
             if (l->kind == UI_LINE_TEXT)

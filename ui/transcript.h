@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The transcript: messages, their rows, and which of them the view shows. No curses.
  *
- * A message is drawn as lines: a gap (except above the first, and on low screens), a header line,
- * and the rows of its text. The view either follows the end or is anchored: its top line is kept as
+ * A message is drawn as lines: a gap (except on low screens), a header line, and the rows of its
+ * text. The view either follows the end or is anchored: its top line is kept as
  * a message and a place in it (a byte of its text), which survives new text and other widths. */
 #ifndef UI_TRANSCRIPT_H
 #define UI_TRANSCRIPT_H
@@ -40,9 +40,9 @@ struct ui_place {
 struct ui_transcript {
     struct ui_entry *v;
     int n, cap;
-    int live;        /* message whose header line shows the status, -1: none */
-    int cols;        /* columns for text */
-    int height;      /* lines of the view */
+    int live;   /* message whose header line shows the status, -1: none */
+    int cols;   /* columns for text */
+    int height; /* lines of the view */
     bool gaps;
     bool follow;
     struct ui_place top;  /* when not following: the view's first line */

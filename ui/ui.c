@@ -16,8 +16,8 @@
 #include "ui/screen.h"
 #include "ui/term.h"
 
-#define FRAME_MS 33 /* 30 frames a second */
-#define TICK_MS 100 /* the clock in the status bar shows tenths of a second */
+#define FRAME_MS 33        /* 30 frames a second */
+#define TICK_MS 100        /* the clock in the status bar shows tenths of a second */
 #define READ_MAX (4 << 20) /* bytes taken in one turn of the loop: a paste must not starve it */
 
 /* ---- time and drawing ------------------------------------------------------------------ */

@@ -13,7 +13,7 @@
  *         poll(fds, n_fds, ui_timeout(ui));
  *         while (ui_read(ui, &ev))
  *             ...                          what the person wants
- *         ...                              what the engine has said: ui_msg_append(), ui_status_set()
+ *         ...                              what the engine has said: ui_msg_append(), ...
  *         ui_refresh(ui);                  draws what is dirty, 30 times a second at most
  *     }
  *
@@ -22,8 +22,8 @@
  *
  * Text: any bytes, in and out. Nothing that is handed in reaches the terminal as a control
  * sequence: control bytes, ill-formed UTF-8 and bidirectional controls are drawn as placeholders;
- * single-line texts (titles, names, notices) show a newline as a placeholder too. Strings and structs are
- * copied; a NULL string is an empty one. Nothing is ever used as a printf format.
+ * single-line texts (titles, names, notices) show a newline as a placeholder too. Strings and
+ * structs are copied; a NULL string is an empty one. Nothing is ever used as a printf format.
  *
  * Threads: one thread, always the same. Only ui_term_restore() may be called from anywhere.
  * Errors: only ui_open() can fail. Where memory runs out the process aborts; the program's
@@ -55,11 +55,11 @@ struct ui_opts {
     void *user;                   /* for now_ms */
 };
 
-/* Takes the terminal: alternate screen, raw mode, bracketed paste, handlers for SIGWINCH, SIGTSTP and
- * SIGCONT that only write to a pipe. Every other signal is left as it was. Calls
+/* Takes the terminal: alternate screen, raw mode, bracketed paste, handlers for SIGWINCH, SIGTSTP
+ * and SIGCONT that only write to a pipe. Every other signal is left as it was. Calls
  * setlocale(LC_CTYPE, ""). In a locale that is not UTF-8 what is not ASCII is drawn as '?'.
  * PLY_EINVAL: not a terminal. PLY_EUNSUPPORTED: TERM is unset, unknown or too simple ("dumb"); the
- * message is complete for the person. After a failure the terminal is as it was and *out is NULL. */
+ * message is complete for the person. After a failure the terminal is as it was, *out is NULL. */
 int ui_open(struct ui **out, const struct ui_opts *opts, struct ply_err *err);
 /* Gives the terminal back as it was found, and the signal handlers too. */
 void ui_close(struct ui **ui);
@@ -88,8 +88,9 @@ double ui_now_ms(const struct ui *ui);
 
 enum ui_event_type {
     UI_EVENT_NONE,
-    UI_EVENT_SUBMIT,   /* Enter, text is the draft, never empty or only white space. The editor keeps it until
-                        * ui_draft_accept(): a refused draft loses nothing */
+    /* Enter: text is the draft, never blank. The editor keeps it until ui_draft_accept(), so that
+     * a draft that is refused is not lost. */
+    UI_EVENT_SUBMIT,
     UI_EVENT_STOP,     /* Esc or ^C while busy (states RESTORE, PREFILL, GEN) */
     UI_EVENT_QUIT,     /* ^D on an empty draft, or ^C twice when idle */
     UI_EVENT_HANGUP,   /* the terminal is gone: end of input or an error; comes once */
@@ -97,9 +98,10 @@ enum ui_event_type {
     UI_EVENT_SESSIONS, /* F2 or ^O */
     UI_EVENT_STATS,    /* F3 */
     UI_EVENT_EDITOR,   /* ^G: text is the draft, to be edited in $VISUAL */
-    UI_EVENT_TAB,      /* Tab: text is the draft up to the caret: complete it with ui_draft_set(); on
-                        * an empty draft an offer of the program's may be taken up by it */
-    UI_EVENT_ANSWER,   /* to ui_ask(): key is the one pressed, 0 for Esc */
+    /* Tab: text is the draft up to the caret, to be completed with ui_draft_set(). On an empty
+     * draft it may take up an offer of the program's. */
+    UI_EVENT_TAB,
+    UI_EVENT_ANSWER,      /* to ui_ask(): key is the one pressed, 0 for Esc */
     UI_EVENT_LIST_OPEN,   /* Enter on row id; the list stays until ui_list_close() */
     UI_EVENT_LIST_RENAME, /* row id shall be called text; answer with ui_list_rows() */
     UI_EVENT_LIST_DELETE, /* row id, confirmed by the person; answer with ui_list_rows() */
@@ -107,9 +109,10 @@ enum ui_event_type {
     UI_EVENT_LIST_CLOSE,  /* Esc, q, F2: the list is closed already */
 };
 
+/* text is UTF-8 with a NUL after it; it lives until the next call of ui_read() or ui_draft_*(). */
 struct ui_event {
     enum ui_event_type type;
-    const char *text; /* UTF-8 with a NUL after it, until the next call of ui_read() or ui_draft_*() */
+    const char *text;
     size_t len;
     int64_t id;
     int key;
@@ -138,8 +141,8 @@ void ui_msg_append(struct ui *ui, const char *text, size_t len);
 void ui_msg_set_text(struct ui *ui, int index, const char *text, size_t len);
 void ui_msg_set_info(struct ui *ui, int index, const char *info);
 void ui_msg_set_right(struct ui *ui, int index, const char *right);
-/* A live message (one at a time, -1 for none) shows the status in its header line instead of its info:
- * prefill progress while one waits, the speed while it speaks. */
+/* A live message (one at a time, -1 for none) shows the status in its header line instead of its
+ * info: prefill progress while one waits, the speed while it speaks. */
 void ui_msg_set_live(struct ui *ui, int index);
 int ui_msg_count(const struct ui *ui);
 /* Keeps the first n messages; 0 clears. */
@@ -174,7 +177,7 @@ enum ui_state {
     UI_STATE_LOAD,
     UI_STATE_RESTORE, /* busy from here */
     UI_STATE_PREFILL,
-    UI_STATE_GEN,     /* busy to here */
+    UI_STATE_GEN, /* busy to here */
     UI_STATE_IDLE,
     UI_STATE_STOPPED, /* the last reply was stopped */
     UI_STATE_FULL,    /* the context is full */
@@ -183,30 +186,31 @@ enum ui_state {
 /* What is unknown is negative and drawn as "--" or left out; UI_STATUS_INIT sets all so. */
 struct ui_status {
     enum ui_state state;
-    double start_ms;   /* ui_now_ms() when Enter was pressed: in the states LOAD, RESTORE and PREFILL, and in GEN while
-                        * ttft_ms is unknown, TTFT ticks from here; < 0: nothing ticks */
-    double ttft_ms;    /* of the current or the last turn */
-    double tokenize_ms, restore_ms, prefill_ms, decode_ms; /* its causes */
-    double tok_s;      /* of the current or the last reply */
-    double itl_ms, itl_p95_ms; /* time between two tokens: median, 95 % */
-    long n_reply;      /* tokens of the reply so far */
-    long reused, evaluated, drafted; /* of the prompt */
+    /* ui_now_ms() when Enter was pressed: TTFT ticks from here in the states LOAD, RESTORE and
+     * PREFILL, and in GEN while ttft_ms is unknown. Negative: nothing ticks. */
+    double start_ms;
+    double ttft_ms; /* of the current or the last turn, and its causes */
+    double tokenize_ms, restore_ms, prefill_ms, decode_ms;
+    double tok_s;                    /* of the current or the last reply */
+    double itl_ms, itl_p95_ms;       /* time between two tokens: median, 95 % */
+    long n_reply;                    /* tokens of the reply so far */
+    long reused, evaluated, drafted; /* tokens of the prompt */
     const char *source;              /* where the reused ones came from: "live", "RAM", "disk" */
-    double saved_ms;   /* estimate of the time that reuse saved, drawn with a ~ */
-    long done, total;  /* progress of LOAD (any unit), RESTORE and PREFILL (tokens) */
+    double saved_ms;                 /* estimate of the time that reuse saved, drawn with a ~ */
+    long done, total;                /* progress of LOAD (any unit), RESTORE and PREFILL (tokens) */
     double eta_ms;
     long ctx_used, ctx_size;
     int64_t kv_bytes, rss_bytes;
     const char *reason; /* after a miss, in words: "message 3 edited at token 211" */
 };
 
-#define UI_STATUS_INIT                                                                              \
-    {                                                                                               \
-        .state = UI_STATE_IDLE, .start_ms = -1, .ttft_ms = -1, .tokenize_ms = -1,                   \
-        .restore_ms = -1, .prefill_ms = -1, .decode_ms = -1, .tok_s = -1, .itl_ms = -1,             \
-        .itl_p95_ms = -1, .n_reply = -1, .reused = -1, .evaluated = -1, .drafted = -1,              \
-        .saved_ms = -1, .done = -1, .total = -1, .eta_ms = -1, .ctx_used = -1, .ctx_size = -1,      \
-        .kv_bytes = -1, .rss_bytes = -1,                                                            \
+#define UI_STATUS_INIT                                                                         \
+    {                                                                                          \
+        .state = UI_STATE_IDLE, .start_ms = -1, .ttft_ms = -1, .tokenize_ms = -1,              \
+        .restore_ms = -1, .prefill_ms = -1, .decode_ms = -1, .tok_s = -1, .itl_ms = -1,        \
+        .itl_p95_ms = -1, .n_reply = -1, .reused = -1, .evaluated = -1, .drafted = -1,         \
+        .saved_ms = -1, .done = -1, .total = -1, .eta_ms = -1, .ctx_used = -1, .ctx_size = -1, \
+        .kv_bytes = -1, .rss_bytes = -1,                                                       \
     }
 
 void ui_status_set(struct ui *ui, const struct ui_status *status);
@@ -224,7 +228,7 @@ void ui_header_set(struct ui *ui, const struct ui_header *header);
 
 enum ui_level { UI_LEVEL_INFO, UI_LEVEL_WARN, UI_LEVEL_ERROR };
 
-/* One line above the editor, until the next one, ui_draft_accept() or Esc. NULL or "" removes it. */
+/* One line above the editor, until the next one, ui_draft_accept() or Esc; NULL or "" removes it. */
 void ui_notice(struct ui *ui, enum ui_level level, const char *text);
 /* A question on that line that takes the keyboard until one of keys (ASCII letters or digits) or
  * Esc is pressed: UI_EVENT_ANSWER. */
@@ -246,7 +250,7 @@ struct ui_list {
     const char *empty; /* shown when there is no row */
     struct ui_list_col cols[UI_LIST_COLS];
     int n_cols;
-    int name_col;      /* the cell a rename starts from and a delete asks about */
+    int name_col; /* the cell a rename starts from and a delete asks about */
     bool can_rename, can_delete, can_filter;
 };
 
@@ -256,8 +260,8 @@ struct ui_list_row {
     const char *cells[UI_LIST_COLS];
 };
 
-/* Opens an empty list over the transcript; an open list or pager is replaced. Keys: Up Down PgUp PgDn Home
- * End, Enter open, r rename, d or Del delete (asks first), / filter, Esc or q close. */
+/* Opens an empty list over the transcript; an open list or pager is replaced. Keys: Up Down PgUp
+ * PgDn Home End, Enter open, r rename, d or Del delete (asks first), / filter, Esc or q close. */
 void ui_list_open(struct ui *ui, const struct ui_list *list);
 /* Replaces the rows; the cursor stays on its row's id, else on its line. */
 void ui_list_rows(struct ui *ui, const struct ui_list_row *rows, int n);

@@ -30,8 +30,8 @@ is_closing(uint32_t cp)
 static bool
 is_opening(uint32_t cp)
 {
-    static const uint32_t set[] = {0x3008, 0x300A, 0x300C, 0x300E, 0x3010, 0x3014,
-                                   0x3016, 0xFF08, 0xFF3B, 0xFF5B};
+    static const uint32_t set[] = {0x3008, 0x300A, 0x300C, 0x300E, 0x3010,
+                                   0x3014, 0x3016, 0xFF08, 0xFF3B, 0xFF5B};
     for (size_t i = 0; i < sizeof set / sizeof *set; i++) {
         if (set[i] == cp)
             return true;

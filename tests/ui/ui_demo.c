@@ -203,15 +203,15 @@ set_status(char *args, const char *reason)
         double *d;
         long *l;
     } vars[] = {
-        {"start", &status.start_ms, NULL},     {"ttft", &status.ttft_ms, NULL},
-        {"tok", &status.tokenize_ms, NULL},    {"kv", &status.restore_ms, NULL},
-        {"pre", &status.prefill_ms, NULL},     {"dec", &status.decode_ms, NULL},
-        {"speed", &status.tok_s, NULL},        {"itl", &status.itl_ms, NULL},
-        {"p95", &status.itl_p95_ms, NULL},     {"eta", &status.eta_ms, NULL},
-        {"saved", &status.saved_ms, NULL},     {"n", NULL, &status.n_reply},
-        {"reused", NULL, &status.reused},      {"evaluated", NULL, &status.evaluated},
-        {"drafted", NULL, &status.drafted},    {"done", NULL, &status.done},
-        {"total", NULL, &status.total},        {"used", NULL, &status.ctx_used},
+        {"start", &status.start_ms, NULL},  {"ttft", &status.ttft_ms, NULL},
+        {"tok", &status.tokenize_ms, NULL}, {"kv", &status.restore_ms, NULL},
+        {"pre", &status.prefill_ms, NULL},  {"dec", &status.decode_ms, NULL},
+        {"speed", &status.tok_s, NULL},     {"itl", &status.itl_ms, NULL},
+        {"p95", &status.itl_p95_ms, NULL},  {"eta", &status.eta_ms, NULL},
+        {"saved", &status.saved_ms, NULL},  {"n", NULL, &status.n_reply},
+        {"reused", NULL, &status.reused},   {"evaluated", NULL, &status.evaluated},
+        {"drafted", NULL, &status.drafted}, {"done", NULL, &status.done},
+        {"total", NULL, &status.total},     {"used", NULL, &status.ctx_used},
         {"ctx", NULL, &status.ctx_size},
     };
     status = (struct ui_status)UI_STATUS_INIT;
@@ -326,13 +326,20 @@ static void
 puppet_event(const struct ui_event *ev)
 {
     static const char *const names[] = {
-        [UI_EVENT_SUBMIT] = "submit",           [UI_EVENT_STOP] = "stop",
-        [UI_EVENT_QUIT] = "quit",               [UI_EVENT_HANGUP] = "hangup",
-        [UI_EVENT_HELP] = "help",               [UI_EVENT_SESSIONS] = "sessions",
-        [UI_EVENT_STATS] = "stats",             [UI_EVENT_EDITOR] = "editor",
-        [UI_EVENT_TAB] = "tab",                 [UI_EVENT_ANSWER] = "answer",
-        [UI_EVENT_LIST_OPEN] = "list-open",     [UI_EVENT_LIST_RENAME] = "list-rename",
-        [UI_EVENT_LIST_DELETE] = "list-delete", [UI_EVENT_LIST_FILTER] = "list-filter",
+        [UI_EVENT_SUBMIT] = "submit",
+        [UI_EVENT_STOP] = "stop",
+        [UI_EVENT_QUIT] = "quit",
+        [UI_EVENT_HANGUP] = "hangup",
+        [UI_EVENT_HELP] = "help",
+        [UI_EVENT_SESSIONS] = "sessions",
+        [UI_EVENT_STATS] = "stats",
+        [UI_EVENT_EDITOR] = "editor",
+        [UI_EVENT_TAB] = "tab",
+        [UI_EVENT_ANSWER] = "answer",
+        [UI_EVENT_LIST_OPEN] = "list-open",
+        [UI_EVENT_LIST_RENAME] = "list-rename",
+        [UI_EVENT_LIST_DELETE] = "list-delete",
+        [UI_EVENT_LIST_FILTER] = "list-filter",
         [UI_EVENT_LIST_CLOSE] = "list-close",
     };
     char word[64];
@@ -374,11 +381,13 @@ static const char answer[] =
     "Name the member after the archive:\n\n    tar -xzf archive.tar.gz path/in/archive.txt\n\n"
     "It is written below the current directory, under the same path. To see what an archive holds "
     "without unpacking anything, list it first with tar -tzf archive.tar.gz; the names it prints "
-    "are exactly what -x wants. Emoji 👩‍🔬 ❤️ 🇫🇷 👍🏽, 日本語の文字 and é line up.\n";
+    "are exactly what -x wants. Emoji \xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x94\xAC "
+    "\xE2\x9D\xA4\xEF\xB8\x8F 🇫🇷 👍🏽, 日本語の文字 and é line "
+    "up.\n";
 
 static struct {
-    size_t said;   /* bytes of the answer */
-    double next;   /* when the next step is due */
+    size_t said; /* bytes of the answer */
+    double next; /* when the next step is due */
     int reply, n_toks;
 } fake;
 
@@ -399,11 +408,22 @@ fake_start(const struct ui_event *ev)
     fake.said = 0;
     fake.n_toks = 0;
     fake.next = ui_now_ms(ui) + 50;
-    status = (struct ui_status){.state = UI_STATE_PREFILL, .start_ms = ui_now_ms(ui), .ttft_ms = -1,
-                                .tok_s = -1, .itl_ms = -1, .itl_p95_ms = -1, .reused = 531,
-                                .evaluated = 0, .source = "RAM", .total = 340, .eta_ms = 1200,
-                                .ctx_used = 531, .ctx_size = 8192, .kv_bytes = 12000000,
-                                .rss_bytes = 214000000, .saved_ms = 2900};
+    status = (struct ui_status){.state = UI_STATE_PREFILL,
+                                .start_ms = ui_now_ms(ui),
+                                .ttft_ms = -1,
+                                .tok_s = -1,
+                                .itl_ms = -1,
+                                .itl_p95_ms = -1,
+                                .reused = 531,
+                                .evaluated = 0,
+                                .source = "RAM",
+                                .total = 340,
+                                .eta_ms = 1200,
+                                .ctx_used = 531,
+                                .ctx_size = 8192,
+                                .kv_bytes = 12000000,
+                                .rss_bytes = 214000000,
+                                .saved_ms = 2900};
     ui_status_set(ui, &status);
 }
 
@@ -519,8 +539,8 @@ main(int argc, char **argv)
     static const int fatal[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTERM, SIGHUP, SIGQUIT};
     struct ply_err err = {0};
     puppet_fd = argc > 1 ? atoi(argv[1]) : -1;
-    const struct ui_opts opts = {.fd_in = 0, .fd_out = 1,
-                                 .now_ms = puppet_fd >= 0 ? puppet_clock : NULL};
+    const struct ui_opts opts = {
+        .fd_in = 0, .fd_out = 1, .now_ms = puppet_fd >= 0 ? puppet_clock : NULL};
     if (ui_open(&ui, &opts, &err) != PLY_OK) {
         fprintf(stderr, "ui_demo: %s\n", err.msg);
         return 1;
