@@ -74,9 +74,13 @@ load(struct app *a)
     const struct app_opts *o = a->opts;
     set(&a->template_name, template_wanted(a));
     a->n_ctx = ctx_wanted(a);
-    const struct ply_engine_opts e = {
-        .chat_template = a->template_name, .n_ctx = a->n_ctx, .n_threads = o->n_threads, .isa = o->isa,
-        .kv_type = o->kv_type, .precision = o->precision, .kv_cache = o->kv_cache};
+    const struct ply_engine_opts e = {.chat_template = a->template_name,
+                                      .n_ctx = a->n_ctx,
+                                      .n_threads = o->n_threads,
+                                      .isa = o->isa,
+                                      .kv_type = o->kv_type,
+                                      .precision = o->precision,
+                                      .kv_cache = o->kv_cache};
     a->loading = true;
     a->model_err = (struct ply_err){0};
     worker_open(a->worker, a->model_path, &e);
@@ -119,8 +123,9 @@ fail_model(struct app *a, const struct ply_err *err)
 {
     if (err->code == PLY_ENOENT && a->chat.s.n_path > 0)
         ply_fail(&a->model_err, PLY_ENOENT,
-                 "the model of this conversation is not there: '%s'; it can be read, and -m FILE continues it "
-                 "with another", a->model_path);
+                 "the model of this conversation is not there: '%s'; it can be read, and -m FILE "
+                 "continues it with another",
+                 a->model_path);
     else
         a->model_err = *err;
 }
@@ -358,9 +363,10 @@ app_open(struct app *a, const struct app_opts *o, enum app_keep keep, const stru
         r = start_worker(a, err);
     if (r != 0)
         return r;
-    const struct turn_opts t = {
-        .n_max = o->n_max < 0 ? GEN_NO_LIMIT : (size_t)o->n_max, .stops = o->n_stops ? o->stops : NULL,
-        .cache_off = o->kv_cache == PLY_KV_CACHE_OFF, .want_hash = o->hash};
+    const struct turn_opts t = {.n_max = o->n_max < 0 ? GEN_NO_LIMIT : (size_t)o->n_max,
+                                .stops = o->n_stops ? o->stops : NULL,
+                                .cache_off = o->kv_cache == PLY_KV_CACHE_OFF,
+                                .want_hash = o->hash};
     turn_init(&a->turn, &a->chat, a->worker, &t, &view->turn);
     load(a);
     return PLY_OK;

@@ -22,17 +22,17 @@ struct app_view {
 struct app {
     const struct app_opts *opts;
     struct app_paths paths;
-    struct store *store;   /* NULL: nothing is kept in this run */
+    struct store *store; /* NULL: nothing is kept in this run */
     struct worker *worker;
     struct chat chat;
     struct turn turn;
     struct app_view view;
-    char *model_path;      /* loaded, being loaded, or missing */
-    char *template_name;   /* loaded with: NULL for the file's own */
-    int n_ctx;             /* loaded with: 0 for the default */
+    char *model_path;    /* loaded, being loaded, or missing */
+    char *template_name; /* loaded with: NULL for the file's own */
+    int n_ctx;           /* loaded with: 0 for the default */
     bool loading;
     struct ply_err model_err; /* why there is no model, when nothing is loaded or being loaded */
-    bool quit;             /* the front end is to end */
+    bool quit;                /* the front end is to end */
 };
 
 enum app_keep { APP_KEEP_NOTHING, APP_KEEP_SESSIONS };
@@ -41,8 +41,8 @@ enum app_keep { APP_KEEP_NOTHING, APP_KEEP_SESSIONS };
  * the model, starts the engine thread and begins to load. What goes wrong with loading comes as
  * view.model(); with it a conversation can still be read. After a failure app_close() is still
  * to be called. */
-int app_open(struct app *a, const struct app_opts *o, enum app_keep keep, const struct app_view *view,
-             struct ply_err *err);
+int app_open(struct app *a, const struct app_opts *o, enum app_keep keep,
+             const struct app_view *view, struct ply_err *err);
 /* Stops what runs, stores what is in memory. */
 void app_close(struct app *a);
 

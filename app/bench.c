@@ -29,22 +29,30 @@ struct row {
 };
 
 static const struct row rows[] = {
-    {"pp8", true, 8, 0, 5},          {"pp32", true, 32, 0, 5},         {"pp128", true, 128, 0, 5},
-    {"pp512", true, 512, 0, 5},      {"pp8@2048", true, 8, 2048, 3},   {"pp32@2048", true, 32, 2048, 3},
-    {"pp128@2048", true, 128, 2048, 3}, {"tg64@0", false, 64, 0, 5},   {"tg64@2048", false, 64, 2048, 3},
+    {"pp8", true, 8, 0, 5},
+    {"pp32", true, 32, 0, 5},
+    {"pp128", true, 128, 0, 5},
+    {"pp512", true, 512, 0, 5},
+    {"pp8@2048", true, 8, 2048, 3},
+    {"pp32@2048", true, 32, 2048, 3},
+    {"pp128@2048", true, 128, 2048, 3},
+    {"tg64@0", false, 64, 0, 5},
+    {"tg64@2048", false, 64, 2048, 3},
 };
 
 static const char english[] =
-    "Every morning the baker walks down to the harbour before the sun is up. She likes the quiet of the "
-    "streets, the smell of salt and tar, and the slow knocking of the boats against the wall. By the time she "
-    "comes back, the ovens are hot. She shapes the first loaves while the radio talks about the weather, and "
-    "when the door opens at six there is already a line of people outside: fishermen, a nurse on her way home, "
-    "two children who were sent for rolls. Nobody is in a hurry. They talk about the wind, about the new "
-    "bridge, and about the price of flour, which has gone up again. In the afternoon the shop is empty and she "
-    "reads by the window. Her grandfather built the counter from the planks of a wreck, and if one looks "
-    "closely, one can still find the holes where the nails had been. She has often been asked why she does not "
-    "sell the house and move to the city, where a baker with her hands could earn three times as much. She "
-    "always answers that the bread would not be the same, and that the sea would miss her.\n";
+    "Every morning the baker walks down to the harbour before the sun is up. She likes the "
+    "quiet of the streets, the smell of salt and tar, and the slow knocking of the boats "
+    "against the wall. By the time she comes back, the ovens are hot. She shapes the first "
+    "loaves while the radio talks about the weather, and when the door opens at six there is "
+    "already a line of people outside: fishermen, a nurse on her way home, two children who "
+    "were sent for rolls. Nobody is in a hurry. They talk about the wind, about the new "
+    "bridge, and about the price of flour, which has gone up again. In the afternoon the shop "
+    "is empty and she reads by the window. Her grandfather built the counter from the planks "
+    "of a wreck, and if one looks closely, one can still find the holes where the nails had "
+    "been. She has often been asked why she does not sell the house and move to the city, "
+    "where a baker with her hands could earn three times as much. She always answers that the "
+    "bread would not be the same, and that the sea would miss her.\n";
 
 struct bench {
     struct ply_engine *e;
@@ -64,7 +72,8 @@ random_id(struct bench *b)
     b->random ^= b->random >> 12;
     b->random ^= b->random << 25;
     b->random ^= b->random >> 27;
-    return margin + (int32_t)((b->random * 0x2545f4914f6cdd1dull >> 33) % (uint64_t)(n - 2 * margin));
+    return margin +
+           (int32_t)((b->random * 0x2545f4914f6cdd1dull >> 33) % (uint64_t)(n - 2 * margin));
 }
 
 static void
@@ -192,7 +201,8 @@ verb_bench(const struct app_opts *o)
     if (r == 0 && o->json && !print_json(&b))
         r = ply_fail(&err, PLY_EIO, "cannot write: %s", strerror(errno));
     if (r == 0 && !o->json)
-        printf("%-12s %9.0f ms\n%-12s %9.0f MB\n", "load", ply_engine_info(b.e)->load_ms, "memory", b.rss_mb);
+        printf("%-12s %9.0f ms\n%-12s %9.0f MB\n", "load", ply_engine_info(b.e)->load_ms, "memory",
+               b.rss_mb);
     ply_seq_free(&b.seq);
     ply_engine_close(&b.e);
     ply_ids_fini(&b.text);

@@ -113,12 +113,14 @@ chat_draft_set(struct chat *c, const char *text, size_t len)
 static bool
 ids_hold(const struct store_msg *m, const struct ply_info *model)
 {
-    return m->role == PLY_ROLE_ASSISTANT && m->ids.n > 0 && strcmp(m->model_fp, model->fingerprint) == 0 &&
+    return m->role == PLY_ROLE_ASSISTANT && m->ids.n > 0 &&
+           strcmp(m->model_fp, model->fingerprint) == 0 &&
            strcmp(m->template_name, model->chat_template) == 0;
 }
 
 struct ply_msg *
-chat_msgs(const struct chat *c, const struct ply_info *model, size_t n, size_t *n_msgs, unsigned *flags)
+chat_msgs(const struct chat *c, const struct ply_info *model, size_t n, size_t *n_msgs,
+          unsigned *flags)
 {
     struct ply_msg *v = app_xcalloc(n + 1, sizeof(*v));
     size_t k = 0;
@@ -126,7 +128,8 @@ chat_msgs(const struct chat *c, const struct ply_info *model, size_t n, size_t *
     if (c->s.system && !*c->s.system)
         *flags |= PLY_CHAT_NO_SYSTEM;
     else if (c->s.system)
-        v[k++] = (struct ply_msg){.role = PLY_ROLE_SYSTEM, .text = c->s.system, .len = strlen(c->s.system)};
+        v[k++] = (struct ply_msg){
+            .role = PLY_ROLE_SYSTEM, .text = c->s.system, .len = strlen(c->s.system)};
     for (size_t i = 0; i < n; i++) {
         const struct store_msg *m = &c->s.path[i];
         struct ply_msg *o = &v[k++];

@@ -17,11 +17,11 @@
 struct chat {
     struct store *store; /* NULL: nothing is kept */
     struct store_session s;
-    char *title_wanted;  /* given to the session when it is stored; NULL: it makes its own */
-    bool incomplete;     /* a save failed; the next one that succeeds makes good for it */
+    char *title_wanted; /* given to the session when it is stored; NULL: it makes its own */
+    bool incomplete;    /* a save failed; the next one that succeeds makes good for it */
 
     /* What has changed since the last turn of this session, for the reason reuse stopped. */
-    bool has_run;        /* a turn has run in this process */
+    bool has_run; /* a turn has run in this process */
     bool system_changed;
     bool settings_changed;
     bool model_changed;
@@ -44,9 +44,9 @@ void chat_draft_set(struct chat *c, const char *text, size_t len);
 /* The messages to render: the system text and the first n messages of the path. A reply is given
  * by its ids if it was made with this vocabulary and template. Pointers go into the session.
  * Returns an array to be freed; *flags gets what the system text asks for. */
-struct ply_msg *chat_msgs(const struct chat *c, const struct ply_info *model, size_t n, size_t *n_msgs,
-                          unsigned *flags);
-/* The message's number in the conversation for message i of chat_msgs(), from 1; 0: the system text. */
+struct ply_msg *chat_msgs(const struct chat *c, const struct ply_info *model, size_t n,
+                          size_t *n_msgs, unsigned *flags);
+/* The number in the conversation of message i of chat_msgs(), from 1; 0: the system text. */
 size_t chat_msg_number(const struct chat *c, size_t i);
 /* The path's last user message; false when there is none. */
 bool chat_last_user(const struct chat *c, size_t *index);

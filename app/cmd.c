@@ -20,7 +20,7 @@ struct cmd {
     const char *synonyms; /* apart by spaces, "" for none */
     const char *args;
     const char *help;
-    bool anytime;         /* may run while a reply is being written */
+    bool anytime; /* may run while a reply is being written */
     cmd_fn run;
 };
 
@@ -68,9 +68,11 @@ cmd_system(struct app *a, const char *arg, struct cmd_result *r, struct ply_err 
 {
     const char *now = a->chat.s.system;
     if (*arg) {
-        const bool none = strcmp(arg, "none") == 0 || strcmp(arg, "''") == 0 || strcmp(arg, "\"\"") == 0;
+        const bool none =
+            strcmp(arg, "none") == 0 || strcmp(arg, "''") == 0 || strcmp(arg, "\"\"") == 0;
         chat_system_set(&a->chat, strcmp(arg, "default") == 0 ? NULL : none ? "" : arg);
-        app_buf_puts(&r->text, "the system prompt is set; the next turn reads the conversation anew");
+        app_buf_puts(&r->text,
+                     "the system prompt is set; the next turn reads the conversation anew");
         return CMD_DONE;
     }
     const char *own = app_model(a) ? ply_chat_default_system(worker_vocab(a->worker)) : "";
@@ -78,7 +80,8 @@ cmd_system(struct app *a, const char *arg, struct cmd_result *r, struct ply_err 
     field(r, "system", text_json(shown));
     app_buf_puts(&r->text, *shown ? shown : "there is no system prompt");
     if (!now && *own)
-        app_buf_puts(&r->text, "\n(the model's own; /system TEXT replaces it, /system none removes it)");
+        app_buf_puts(&r->text,
+                     "\n(the model's own; /system TEXT replaces it, /system none removes it)");
     r->long_text = true;
     return CMD_DONE;
 }
@@ -126,15 +129,16 @@ show_info(struct app *a, struct cmd_result *r)
     field(r, "path", text_json(i->path));
     field(r, "template", text_json(i->chat_template));
     field(r, "context", json_integer(i->n_ctx));
-    app_buf_printf(&r->text, "model      %s, %s, %s\nfile       %s\nlanguages  %s\nlicence    %s\n", i->name,
-                   i->arch, i->quant, i->path, *i->languages ? i->languages : "not stated",
+    app_buf_printf(&r->text, "model      %s, %s, %s\nfile       %s\nlanguages  %s\nlicence    %s\n",
+                   i->name, i->arch, i->quant, i->path, *i->languages ? i->languages : "not stated",
                    *i->licence ? i->licence : "not stated");
-    app_buf_printf(&r->text, "tokenizer  %s\ntemplate   %s%s\ncontext    %d tokens, %.1f KiB of cache each\n",
-                   i->tokenizer, i->chat_template, i->base_model ? " (base model: continues text)" : "",
-                   i->n_ctx, (double)i->kv_bytes_per_tok / 1024);
-    app_buf_printf(&r->text, "kernels    %s, %s, %d threads\nexact      %s%s%s\nload       %.0f ms", i->isa,
-                   i->gemm, i->n_threads, i->exact ? "yes" : "no (", i->exact_why, i->exact ? "" : ")",
-                   i->load_ms);
+    app_buf_printf(
+        &r->text, "tokenizer  %s\ntemplate   %s%s\ncontext    %d tokens, %.1f KiB of cache each\n",
+        i->tokenizer, i->chat_template, i->base_model ? " (base model: continues text)" : "",
+        i->n_ctx, (double)i->kv_bytes_per_tok / 1024);
+    app_buf_printf(&r->text, "kernels    %s, %s, %d threads\nexact      %s%s%s\nload       %.0f ms",
+                   i->isa, i->gemm, i->n_threads, i->exact ? "yes" : "no (", i->exact_why,
+                   i->exact ? "" : ")", i->load_ms);
 }
 
 static void
@@ -163,8 +167,8 @@ cmd_show(struct app *a, const char *arg, struct cmd_result *r, struct ply_err *e
     else if (strcmp(arg, "session") == 0)
         show_session(a, r);
     else
-        return ply_fail(err, PLY_EINVAL, "/show knows info, system, parameters, template, session; not '%s'",
-                        arg);
+        return ply_fail(err, PLY_EINVAL,
+                        "/show knows info, system, parameters, template, session; not '%s'", arg);
     return CMD_DONE;
 }
 
@@ -189,10 +193,10 @@ list_row(const struct app *a, const struct store_row *row, struct cmd_result *r,
     strftime(when, sizeof(when), "%Y-%m-%d %H:%M", &tm);
     app_buf_printf(&r->text, "%c %5" PRId64 "  %s  %4" PRId64 " messages  %s\n",
                    row->id == a->chat.s.id ? '*' : ' ', row->id, when, row->n_msgs, row->title);
-    json_array_append_new(list, json_pack("{s:I, s:o, s:I, s:I, s:b}", "id", (json_int_t)row->id, "title",
-                                          text_json(row->title), "messages", (json_int_t)row->n_msgs,
-                                          "updated_ms", (json_int_t)row->updated_ms, "open",
-                                          row->id == a->chat.s.id));
+    json_array_append_new(
+        list, json_pack("{s:I, s:o, s:I, s:I, s:b}", "id", (json_int_t)row->id, "title",
+                        text_json(row->title), "messages", (json_int_t)row->n_msgs, "updated_ms",
+                        (json_int_t)row->updated_ms, "open", row->id == a->chat.s.id));
 }
 
 static int
@@ -296,11 +300,12 @@ cmd_models(struct app *a, const char *arg, struct cmd_result *r, struct ply_err 
     models_list(a->paths.models_dir, &l);
     for (size_t i = 0; i < l.n; i++) {
         const struct models_entry *e = &l.v[i];
-        app_buf_printf(&r->text, "%s  %s (%.0f MB)\n", e->name,
-                       e->usable ? e->title : e->reason, (double)e->bytes / 1e6);
-        json_array_append_new(list, json_pack("{s:o, s:o, s:b, s:o, s:I}", "name", text_json(e->name), "path",
-                                              text_json(e->path), "usable", e->usable, "reason",
-                                              text_json(e->reason), "bytes", (json_int_t)e->bytes));
+        app_buf_printf(&r->text, "%s  %s (%.0f MB)\n", e->name, e->usable ? e->title : e->reason,
+                       (double)e->bytes / 1e6);
+        json_array_append_new(list,
+                              json_pack("{s:o, s:o, s:b, s:o, s:I}", "name", text_json(e->name),
+                                        "path", text_json(e->path), "usable", e->usable, "reason",
+                                        text_json(e->reason), "bytes", (json_int_t)e->bytes));
     }
     if (l.n == 0)
         app_buf_printf(&r->text, "no model in %s", a->paths.models_dir);
@@ -322,13 +327,14 @@ cmd_stats(struct app *a, const char *arg, struct cmd_result *r, struct ply_err *
         char ttft[32];
         report_ms(st->ttft_ms, ttft, sizeof(ttft));
         const double rate = report_rate((size_t)st->predicted_toks, st->predicted_ms);
-        app_buf_printf(&r->text, "%5zu  %6" PRId64 "  %6" PRId64 "  %9" PRId64 "  %8s  %8.1f  %s\n", i + 1,
-                       st->prompt_toks, st->cached_toks, st->evaluated_toks, ttft, rate < 0 ? 0 : rate,
-                       st->reuse_reason);
+        app_buf_printf(&r->text, "%5zu  %6" PRId64 "  %6" PRId64 "  %9" PRId64 "  %8s  %8.1f  %s\n",
+                       i + 1, st->prompt_toks, st->cached_toks, st->evaluated_toks, ttft,
+                       rate < 0 ? 0 : rate, st->reuse_reason);
     }
     const struct ply_kv_stats kv = worker_kv_stats(a->worker);
-    app_buf_printf(&r->text, "cache: %.1f of %.0f MiB, %zu blocks in use", (double)kv.bytes_used / 1048576,
-                   (double)kv.bytes_budget / 1048576, kv.n_blocks_live);
+    app_buf_printf(&r->text, "cache: %.1f of %.0f MiB, %zu blocks in use",
+                   (double)kv.bytes_used / 1048576, (double)kv.bytes_budget / 1048576,
+                   kv.n_blocks_live);
     field(r, "kv_bytes", json_integer((json_int_t)kv.bytes_used));
     r->long_text = true;
     return CMD_DONE;
@@ -354,15 +360,20 @@ cmd_quit(struct app *a, const char *arg, struct cmd_result *r, struct ply_err *e
 static const struct cmd commands[] = {
     {"help", "?", "", "this page", true, cmd_help_page},
     {"new", "clear", "", "start a new conversation", false, cmd_new},
-    {"regen", "regenerate retry", "", "answer the last message again; the old answer is kept", false, cmd_regen},
+    {"regen", "regenerate retry", "", "answer the last message again; the old answer is kept",
+     false, cmd_regen},
     {"stop", "", "", "stop the reply and keep what was said", true, cmd_stop},
-    {"cold", "", "", "answer the next message without the cache and show both times", false, cmd_cold},
+    {"cold", "", "", "answer the next message without the cache and show both times", false,
+     cmd_cold},
     {"system", "", "[TEXT|none|default]", "show or set the system prompt", false, cmd_system},
-    {"set", "", "[NAME VALUE]", "show or set sampling parameters and the reply's length", false, cmd_set},
-    {"show", "", "[info|system|parameters|template|session]", "show what is in use", true, cmd_show},
+    {"set", "", "[NAME VALUE]", "show or set sampling parameters and the reply's length", false,
+     cmd_set},
+    {"show", "", "[info|system|parameters|template|session]", "show what is in use", true,
+     cmd_show},
     {"stats", "context", "", "what each turn read, reused and took", true, cmd_stats},
     {"sessions", "ls", "[PART OF TITLE]", "list the conversations", true, cmd_sessions},
-    {"resume", "open load", "[ID|TEXT]", "open a conversation, the last one without ID", false, cmd_resume},
+    {"resume", "open load", "[ID|TEXT]", "open a conversation, the last one without ID", false,
+     cmd_resume},
     {"rename", "", "TITLE", "name this conversation", true, cmd_rename},
     {"delete", "rm", "[ID]", "delete a conversation, this one without ID", false, cmd_delete},
     {"model", "", "[FILE|NAME]", "go on with another model", false, cmd_model},
@@ -405,8 +416,8 @@ cmd_run(struct app *a, const char *line, struct cmd_result *r, struct ply_err *e
                         (int)PLY_MIN(len, (size_t)40), line);
     r->name = c->name;
     if (!c->anytime && turn_busy(&a->turn))
-        return ply_fail(err, PLY_EINVAL, "/%s has to wait until the reply has ended; Esc or /stop ends it",
-                        c->name);
+        return ply_fail(err, PLY_EINVAL,
+                        "/%s has to wait until the reply has ended; Esc or /stop ends it", c->name);
     const char *arg = line + len + strspn(line + len, " \t\n");
     return c->run(a, arg, r, err);
 }
@@ -433,8 +444,8 @@ cmd_help(struct ply_buf *out)
         const struct cmd *c = &commands[i];
         char left[64];
         snprintf(left, sizeof(left), "/%s %s", c->name, c->args);
-        app_buf_printf(out, "%-28s %s%s", left, strlen(left) > 28 ? "\n                             " : "",
-                       c->help);
+        app_buf_printf(out, "%-28s %s%s", left,
+                       strlen(left) > 28 ? "\n                             " : "", c->help);
         if (*c->synonyms) {
             app_buf_puts(out, " (also");
             for (const char *w = c->synonyms; *w;) {

@@ -25,8 +25,13 @@ line(int *n_faults, bool ok, const char *what, const char *text)
 static void
 check_cpu(int *n_faults)
 {
-    static const struct { enum ply_isa isa; const char *name; } sets[] = {
-        {PLY_ISA_REF, "ref"}, {PLY_ISA_AVX2, "avx2"}, {PLY_ISA_AVXVNNI, "avxvnni"}, {PLY_ISA_AVX512, "avx512"}};
+    static const struct {
+        enum ply_isa isa;
+        const char *name;
+    } sets[] = {{PLY_ISA_REF, "ref"},
+                {PLY_ISA_AVX2, "avx2"},
+                {PLY_ISA_AVXVNNI, "avxvnni"},
+                {PLY_ISA_AVX512, "avx512"}};
     char model[256] = "", s[400];
     FILE *f = fopen("/proc/cpuinfo", "re");
     while (f && fgets(s, sizeof(s), f)) {
@@ -38,7 +43,8 @@ check_cpu(int *n_faults)
     }
     if (f)
         fclose(f);
-    snprintf(s, sizeof(s), "%s, %ld in use", *model ? model : "unknown", sysconf(_SC_NPROCESSORS_ONLN));
+    snprintf(s, sizeof(s), "%s, %ld in use", *model ? model : "unknown",
+             sysconf(_SC_NPROCESSORS_ONLN));
     line(n_faults, true, "processor", s);
     for (size_t i = 0; i < PLY_COUNT(sets); i++) {
         struct ply_err why = {0};
@@ -62,7 +68,8 @@ check_models(int *n_faults, const struct app_paths *p)
         line(n_faults, e->usable, "model", s);
     }
     if (n_usable == 0) {
-        snprintf(s, sizeof(s), "none to use in %.300s; './run fetch' gets the default model", p->models_dir);
+        snprintf(s, sizeof(s), "none to use in %.300s; './run fetch' gets the default model",
+                 p->models_dir);
         line(n_faults, false, "model", s);
     }
     models_list_fini(&l);
@@ -77,9 +84,9 @@ check_engine(int *n_faults, const struct app_opts *o)
     char s[600];
     if (verb_engine_open(o, 0, &e, &why) == 0) {
         const struct ply_info *i = ply_engine_info(e);
-        snprintf(s, sizeof(s), "%.200s loads in %.0f ms; %s, %d threads, exact: %s%s%.200s%s", i->name, i->load_ms,
-                 i->gemm, i->n_threads, i->exact ? "yes" : "no", i->exact ? "" : " (", i->exact_why,
-                 i->exact ? "" : ")");
+        snprintf(s, sizeof(s), "%.200s loads in %.0f ms; %s, %d threads, exact: %s%s%.200s%s",
+                 i->name, i->load_ms, i->gemm, i->n_threads, i->exact ? "yes" : "no",
+                 i->exact ? "" : " (", i->exact_why, i->exact ? "" : ")");
         line(n_faults, true, "engine", s);
     } else {
         line(n_faults, false, "engine", why.msg);
@@ -99,7 +106,8 @@ check_database(int *n_faults, const struct app_paths *p)
         line(n_faults, true, "database", s);
         return;
     }
-    if (store_open(&st, p->db, STORE_BUSY_CLI_MS, &why) == 0 && store_list(st, NULL, 0, &l, &why) == 0) {
+    if (store_open(&st, p->db, STORE_BUSY_CLI_MS, &why) == 0 &&
+        store_list(st, NULL, 0, &l, &why) == 0) {
         snprintf(s, sizeof(s), "%.400s, %zu conversations", p->db, l.n);
         line(n_faults, true, "database", s);
     } else {
@@ -120,7 +128,8 @@ check_terminal(int *n_faults)
     if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) != 0)
         snprintf(s, sizeof(s), "standard output is none; a chat would be line by line");
     else
-        snprintf(s, sizeof(s), "%.60s, %d columns, %d rows", term ? term : "TERM is not set", w.ws_col, w.ws_row);
+        snprintf(s, sizeof(s), "%.60s, %d columns, %d rows", term ? term : "TERM is not set",
+                 w.ws_col, w.ws_row);
     line(n_faults, !isatty(STDOUT_FILENO) || (term && strcmp(term, "dumb") != 0), "terminal", s);
     snprintf(s, sizeof(s), "%.60s%s", nl_langinfo(CODESET),
              utf8 ? "" : ": what is not ASCII is shown as '?'; LC_ALL=C.UTF-8 mends it");

@@ -23,9 +23,9 @@ struct gen {
     struct stop stop;
     struct ply_stream stream;
     struct ply_buf bytes, released, chars; /* of the reply; scratch for one piece */
-    size_t *ends;    /* [cap_ends] offset in bytes at which each id ends */
+    size_t *ends;                          /* [cap_ends] offset in bytes at which each id ends */
     size_t cap_ends;
-    size_t n_said;   /* ids handed to the text hook */
+    size_t n_said; /* ids handed to the text hook */
 };
 
 const char *
@@ -106,7 +106,8 @@ say(struct gen *g, bool all)
         abort();
     g->released.n = 0;
     if (n > g->n_said || g->chars.n > 0)
-        g->hooks->text(g->hooks->user, g->chars.v, g->chars.n, g->r->ids.v + g->n_said, n - g->n_said);
+        g->hooks->text(g->hooks->user, g->chars.v, g->chars.n, g->r->ids.v + g->n_said,
+                       n - g->n_said);
     app_buf_append(&g->r->text, g->chars.v, g->chars.n);
     g->n_said = n;
 }
@@ -265,14 +266,21 @@ generate(struct gen *g)
 }
 
 void
-gen_run(struct ply_engine *e, struct ply_seq *seq, struct ply_sampler *sampler, const int32_t *prompt,
-        size_t n_prompt, const struct gen_params *params, const struct gen_hooks *hooks,
-        struct gen_result *r)
+gen_run(struct ply_engine *e, struct ply_seq *seq, struct ply_sampler *sampler,
+        const int32_t *prompt, size_t n_prompt, const struct gen_params *params,
+        const struct gen_hooks *hooks, struct gen_result *r)
 {
     const struct ply_info *info = ply_engine_info(e);
     struct gen g = {
-        .e = e, .vocab = ply_engine_vocab(e), .seq = seq, .sampler = sampler, .params = params,
-        .hooks = hooks, .r = r, .n_prompt = n_prompt, .n_ctx = (size_t)info->n_ctx,
+        .e = e,
+        .vocab = ply_engine_vocab(e),
+        .seq = seq,
+        .sampler = sampler,
+        .params = params,
+        .hooks = hooks,
+        .r = r,
+        .n_prompt = n_prompt,
+        .n_ctx = (size_t)info->n_ctx,
         .transcript = strcmp(info->chat_template, "transcript") == 0,
     };
     *r = (struct gen_result){.compare_ms = -1};

@@ -25,12 +25,12 @@ const char *gen_finish_name(enum gen_finish f); /* "stop", "length", "cancelled"
 
 struct gen_params {
     struct ply_sampling sampling;
-    uint64_t candidate;       /* which of several answers to the same prompt: its own draws */
-    size_t n_max;             /* ids at most, GEN_NO_LIMIT for what the context holds */
-    const char *const *stops; /* NULL-terminated, added to the template's; NULL for none */
+    uint64_t candidate;           /* which of several answers to the same prompt: its own draws */
+    size_t n_max;                 /* ids at most, GEN_NO_LIMIT for what the context holds */
+    const char *const *stops;     /* NULL-terminated, added to the template's; NULL for none */
     const struct ply_ids *forced; /* these ids as if they were drawn; NULL: draw */
-    bool cold;                /* reuse nothing of what is cached */
-    bool compare;             /* time the prompt with what is cached first, then without it */
+    bool cold;                    /* reuse nothing of what is cached */
+    bool compare;                 /* time the prompt with what is cached first, then without it */
     bool want_hash;
 };
 
@@ -44,27 +44,27 @@ struct gen_hooks {
 
 struct gen_result {
     enum gen_finish finish;
-    struct ply_ids ids;     /* kept, the end id included */
-    struct ply_buf text;    /* what was shown */
+    struct ply_ids ids;  /* kept, the end id included */
+    struct ply_buf text; /* what was shown */
     struct ply_sync_report report;
     /* app_now_ms(): the prompt's turn came, it was evaluated, the first and the last id were drawn.
      * 0: it never came so far. */
     double t_begun, t_prefilled, t_first, t_last;
-    size_t n_drawn;         /* ids drawn up to t_last; more than are kept after a stop string */
-    uint64_t prompt_hash;   /* of the logits the first id was drawn from, if wanted */
-    double compare_ms;      /* of the prompt with the cache; < 0: not compared */
+    size_t n_drawn;       /* ids drawn up to t_last; more than are kept after a stop string */
+    uint64_t prompt_hash; /* of the logits the first id was drawn from, if wanted */
+    double compare_ms;    /* of the prompt with the cache; < 0: not compared */
     size_t compare_evaluated;
-    bool compare_equal;     /* the logits are the same, bit for bit */
+    bool compare_equal;      /* the logits are the same, bit for bit */
     double compare_spent_ms; /* what comparing took, before t_begun */
-    struct ply_err err;     /* with GEN_ERROR */
+    struct ply_err err;      /* with GEN_ERROR */
 };
 
 void gen_result_fini(struct gen_result *r);
 
 /* prompt: n >= 1 ids that leave room for one more. sampler: of the sequence's vocabulary. The
  * result is filled in any case; nothing is drawn when the prompt could not be evaluated. */
-void gen_run(struct ply_engine *e, struct ply_seq *seq, struct ply_sampler *sampler, const int32_t *prompt,
-             size_t n_prompt, const struct gen_params *params, const struct gen_hooks *hooks,
-             struct gen_result *r);
+void gen_run(struct ply_engine *e, struct ply_seq *seq, struct ply_sampler *sampler,
+             const int32_t *prompt, size_t n_prompt, const struct gen_params *params,
+             const struct gen_hooks *hooks, struct gen_result *r);
 
 #endif

@@ -12,33 +12,69 @@
 #include "app/report.h"
 #include "app/verb.h"
 
-static json_t *
-text(const char *s)
+static void
+add_text(json_t *o, const char *name, const char *s)
 {
-    return report_json_text(s, strlen(s));
+    json_object_set_new(o, name, report_json_text(s, strlen(s)));
+}
+
+static void
+add_n(json_t *o, const char *name, uint64_t n)
+{
+    json_object_set_new(o, name, json_integer((json_int_t)n));
+}
+
+static void
+add_file(json_t *o, const struct ply_info *i)
+{
+    add_text(o, "path", i->path);
+    add_text(o, "name", i->name);
+    add_text(o, "architecture", i->arch);
+    add_text(o, "quantisation", i->quant);
+    add_text(o, "licence", i->licence);
+    add_text(o, "languages", i->languages);
+    add_text(o, "tokenizer", i->tokenizer);
+    add_text(o, "template", i->chat_template);
+    json_object_set_new(o, "base_model", json_boolean(i->base_model));
+    add_n(o, "bytes", i->file_bytes);
+    add_n(o, "parameters", i->n_params);
+    add_n(o, "vocabulary", (uint64_t)i->n_vocab);
+    add_n(o, "context_trained", (uint64_t)i->n_ctx_train);
+    add_n(o, "layers", (uint64_t)i->n_layer);
+    add_n(o, "width", (uint64_t)i->n_embd);
+    add_n(o, "heads", (uint64_t)i->n_head);
+    add_n(o, "heads_kv", (uint64_t)i->n_head_kv);
+    add_n(o, "feed_forward", (uint64_t)i->n_ff);
+    add_n(o, "window", (uint64_t)i->window);
+}
+
+static void
+add_engine(json_t *o, const struct ply_info *i)
+{
+    add_text(o, "fingerprint", i->fingerprint);
+    add_n(o, "context", (uint64_t)i->n_ctx);
+    add_n(o, "threads", (uint64_t)i->n_threads);
+    add_text(o, "isa", i->isa);
+    add_text(o, "gemm", i->gemm);
+    json_object_set_new(o, "exact", json_boolean(i->exact));
+    add_text(o, "exact_why", i->exact_why);
+    add_n(o, "weight_bytes", i->weight_bytes);
+    add_n(o, "kv_bytes_per_token", i->kv_bytes_per_tok);
+    add_n(o, "scratch_bytes", i->scratch_bytes);
+    json_object_set_new(o, "load_ms", json_real(i->load_ms));
 }
 
 static void
 print_json(const struct ply_info *i, bool loaded, const struct ply_err *why)
 {
-    json_t *o = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b}",
-        "path", text(i->path), "name", text(i->name), "architecture", text(i->arch), "quantisation",
-        text(i->quant), "licence", text(i->licence), "languages", text(i->languages), "tokenizer",
-        text(i->tokenizer), "template", text(i->chat_template), "base_model", i->base_model, "bytes",
-        (json_int_t)i->file_bytes, "parameters", (json_int_t)i->n_params, "vocabulary", i->n_vocab,
-        "context_trained", i->n_ctx_train, "layers", i->n_layer, "width", i->n_embd, "heads", i->n_head,
-        "heads_kv", i->n_head_kv, "feed_forward", i->n_ff, "window", i->window, "loadable", loaded);
-    json_t *more = loaded
-        ? json_pack("{s:o, s:i, s:i, s:o, s:o, s:b, s:o, s:I, s:I, s:I, s:f}", "fingerprint",
-                    text(i->fingerprint), "context", i->n_ctx, "threads", i->n_threads, "isa", text(i->isa),
-                    "gemm", text(i->gemm), "exact", i->exact, "exact_why", text(i->exact_why), "weight_bytes",
-                    (json_int_t)i->weight_bytes, "kv_bytes_per_token", (json_int_t)i->kv_bytes_per_tok,
-                    "scratch_bytes", (json_int_t)i->scratch_bytes, "load_ms", i->load_ms)
-        : json_pack("{s:o}", "not_loadable", text(why->msg));
-    json_object_update(o, more);
+    json_t *o = json_object();
+    add_file(o, i);
+    json_object_set_new(o, "loadable", json_boolean(loaded));
+    if (loaded)
+        add_engine(o, i);
+    else
+        add_text(o, "not_loadable", why->msg);
     report_write_json(STDOUT_FILENO, o);
-    json_decref(more);
     json_decref(o);
 }
 

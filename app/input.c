@@ -19,8 +19,9 @@
 static int
 too_large(const char *name, uint64_t size, size_t max, struct ply_err *err)
 {
-    return ply_fail(err, PLY_EINVAL, "%s is too large: %s%llu MiB, at most %zu MiB can be read", name,
-                    size ? "" : "over ", (unsigned long long)(size ? size >> 20 : max >> 20), max >> 20);
+    return ply_fail(err, PLY_EINVAL, "%s is too large: %s%llu MiB, at most %zu MiB can be read",
+                    name, size ? "" : "over ", (unsigned long long)(size ? size >> 20 : max >> 20),
+                    max >> 20);
 }
 
 int
@@ -81,8 +82,8 @@ input_ids(const char *text, size_t len, struct ply_ids *out, struct ply_err *err
         for (; i < len && text[i] >= '0' && text[i] <= '9' && id <= INT32_MAX; i++)
             id = id * 10 + (text[i] - '0');
         if (i == first || id > INT32_MAX || (i < len && !is_gap(text[i])))
-            return ply_fail(err, PLY_EINVAL, "not a token id: '%.*s'", (int)PLY_MIN(len - first, (size_t)24),
-                            text + first);
+            return ply_fail(err, PLY_EINVAL, "not a token id: '%.*s'",
+                            (int)PLY_MIN(len - first, (size_t)24), text + first);
         const int32_t v = (int32_t)id;
         app_ids_append(out, &v, 1);
     }

@@ -55,9 +55,9 @@ emit_ready(struct jsonl *j)
     const struct app *a = &j->app;
     const struct ply_info *i = app_model(a);
     const struct store_session *s = &a->chat.s;
-    json_t *e = json_pack("{s:s, s:s, s:o, s:I, s:o}", "event", "ready", "version", APP_VERSION, "session",
-                          s->id ? json_integer(s->id) : json_null(), "messages", (json_int_t)s->n_path,
-                          "draft", text_json(s->draft ? s->draft : ""));
+    json_t *e = json_pack("{s:s, s:s, s:o, s:I, s:o}", "event", "ready", "version", APP_VERSION,
+                          "session", s->id ? json_integer(s->id) : json_null(), "messages",
+                          (json_int_t)s->n_path, "draft", text_json(s->draft ? s->draft : ""));
     if (i) {
         json_object_set_new(e, "model", text_json(i->name));
         json_object_set_new(e, "path", text_json(a->model_path));
@@ -89,8 +89,9 @@ on_ended(void *user, const struct report *r)
 static void
 on_refused(void *user, const struct ply_err *err, size_t n_prompt, size_t n_room)
 {
-    emit_error(user, NULL, err,
-               json_pack("{s:I, s:I}", "prompt_tokens", (json_int_t)n_prompt, "room", (json_int_t)n_room));
+    emit_error(
+        user, NULL, err,
+        json_pack("{s:I, s:I}", "prompt_tokens", (json_int_t)n_prompt, "room", (json_int_t)n_room));
 }
 
 static void
@@ -141,7 +142,8 @@ run_line(void *user, const char *line, size_t len)
     enum line_kind kind = LINE_MESSAGE;
     int r;
     if (!line)
-        r = ply_fail(&err, PLY_EINVAL, "the line is too long: at most %zu MiB", LINELOOP_BYTES_MAX >> 20);
+        r = ply_fail(&err, PLY_EINVAL, "the line is too long: at most %zu MiB",
+                     LINELOOP_BYTES_MAX >> 20);
     else
         r = line_parse(line, len, true, &kind, &text, &err);
     if (r == 0 && kind == LINE_COMMAND)
@@ -160,8 +162,11 @@ front_jsonl(const struct app_opts *o)
 {
     struct jsonl j = {.loop = {.app = &j.app, .user = &j, .run = run_line}};
     struct ply_err err = {0};
-    const struct app_view view = {
-        .turn = {.user = &j, .text = on_text, .ended = on_ended, .refused = on_refused, .notice = on_notice}};
+    const struct app_view view = {.turn = {.user = &j,
+                                           .text = on_text,
+                                           .ended = on_ended,
+                                           .refused = on_refused,
+                                           .notice = on_notice}};
     int r = signals_init(&err);
     if (r == 0)
         r = app_open(&j.app, o, APP_KEEP_SESSIONS, &view, &err);

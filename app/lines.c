@@ -48,7 +48,9 @@ lines_take(struct lines *l, char **line, size_t *len, bool *too_long)
 {
     *too_long = false;
     for (;;) {
-        char *nl = l->scanned < l->buf.n ? memchr(l->buf.v + l->scanned, '\n', l->buf.n - l->scanned) : NULL;
+        char *nl = l->scanned < l->buf.n
+                       ? memchr(l->buf.v + l->scanned, '\n', l->buf.n - l->scanned)
+                       : NULL;
         const size_t end = nl ? (size_t)(nl - l->buf.v) : l->buf.n;
         const bool whole = nl || (l->ended && end > l->first);
         const bool skipped = l->skipping;

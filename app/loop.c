@@ -104,7 +104,8 @@ static void
 on_ended(void *user, const struct report *r)
 {
     struct loop *l = user;
-    const bool nothing = r->message == 0 && r->n_ids == 0 && r->finish != GEN_STOP && r->finish != GEN_LENGTH;
+    const bool nothing =
+        r->message == 0 && r->n_ids == 0 && r->finish != GEN_STOP && r->finish != GEN_LENGTH;
     l->rest = r->finish == GEN_CANCELLED ? UI_STATE_STOPPED : UI_STATE_IDLE;
     l->t_enter = -1;
     if (nothing) {
@@ -112,7 +113,8 @@ on_ended(void *user, const struct report *r)
             restore_draft(l);
         show_taken_back(l);
         ui_notice(l->ui, r->error ? UI_LEVEL_ERROR : UI_LEVEL_INFO,
-                  r->error ? r->error : "stopped before the reply began; what was read stays in the cache");
+                  r->error ? r->error
+                           : "stopped before the reply began; what was read stays in the cache");
         return;
     }
     note_figures(l, r);
@@ -149,7 +151,8 @@ send_text(struct loop *l, const char *text, size_t len)
     struct ply_err err = {0};
     char notice[200];
     const struct ply_info *info = app_model(&l->app);
-    if (info && l->app.chat.s.n_path == 0 && script_notice(text, len, info->languages, notice, sizeof(notice)))
+    if (info && l->app.chat.s.n_path == 0 &&
+        script_notice(text, len, info->languages, notice, sizeof(notice)))
         ui_notice(l->ui, UI_LEVEL_WARN, notice);
     l->t_prefill = -1;
     if (turn_send(&l->app.turn, text, len, l->t_enter, &err) != 0)
@@ -247,7 +250,8 @@ on_session(void *user)
     if (l->app.chat.s.n_skipped > 0)
         ui_notice(l->ui, UI_LEVEL_WARN, "damaged messages of this conversation were left out");
     else if (l->app.chat.s.shared)
-        ui_notice(l->ui, UI_LEVEL_WARN, "open in another parley too: what is said here becomes a branch");
+        ui_notice(l->ui, UI_LEVEL_WARN,
+                  "open in another parley too: what is said here becomes a branch");
 }
 
 static void
@@ -348,7 +352,8 @@ edit_outside(struct loop *l, const struct ui_event *ev)
         else if (input_read_file(path.v, CHAT_TEXT_MAX, &text, &err) != 0)
             ui_notice(l->ui, UI_LEVEL_ERROR, err.msg);
         else
-            ui_draft_set(l->ui, text.n ? text.v : "", text.n > 0 && text.v[text.n - 1] == '\n' ? text.n - 1 : text.n);
+            ui_draft_set(l->ui, text.n ? text.v : "",
+                         text.n > 0 && text.v[text.n - 1] == '\n' ? text.n - 1 : text.n);
     }
     if (fd >= 0) {
         close(fd);
@@ -397,45 +402,22 @@ on_event(struct loop *l, const struct ui_event *ev)
     switch (ev->type) {
     case UI_EVENT_NONE:
     case UI_EVENT_ANSWER:
-    case UI_EVENT_LIST_CLOSE:
-        break;
-    case UI_EVENT_SUBMIT:
-        on_submit(l, ev);
-        break;
-    case UI_EVENT_STOP:
-        turn_stop(&l->app.turn);
-        break;
-    case UI_EVENT_QUIT:
-        l->app.quit = true;
-        break;
-    case UI_EVENT_HANGUP:
-        l->sig = SIGHUP;
-        break;
-    case UI_EVENT_HELP:
-        show_help(l);
-        break;
+    case UI_EVENT_LIST_CLOSE: break;
+    case UI_EVENT_SUBMIT: on_submit(l, ev); break;
+    case UI_EVENT_STOP: turn_stop(&l->app.turn); break;
+    case UI_EVENT_QUIT: l->app.quit = true; break;
+    case UI_EVENT_HANGUP: l->sig = SIGHUP; break;
+    case UI_EVENT_HELP: show_help(l); break;
     case UI_EVENT_SESSIONS:
         l->filter[0] = '\0';
         show_sessions(l, true);
         break;
-    case UI_EVENT_STATS:
-        show_stats(l);
-        break;
-    case UI_EVENT_EDITOR:
-        edit_outside(l, ev);
-        break;
-    case UI_EVENT_TAB:
-        complete(l, ev);
-        break;
-    case UI_EVENT_LIST_OPEN:
-        open_session(l, ev->id);
-        break;
-    case UI_EVENT_LIST_RENAME:
-        rename_session(l, ev->id, ev->text);
-        break;
-    case UI_EVENT_LIST_DELETE:
-        delete_session(l, ev->id);
-        break;
+    case UI_EVENT_STATS: show_stats(l); break;
+    case UI_EVENT_EDITOR: edit_outside(l, ev); break;
+    case UI_EVENT_TAB: complete(l, ev); break;
+    case UI_EVENT_LIST_OPEN: open_session(l, ev->id); break;
+    case UI_EVENT_LIST_RENAME: rename_session(l, ev->id, ev->text); break;
+    case UI_EVENT_LIST_DELETE: delete_session(l, ev->id); break;
     case UI_EVENT_LIST_FILTER:
         snprintf(l->filter, sizeof(l->filter), "%s", ev->text);
         show_sessions(l, false);
@@ -514,7 +496,8 @@ offer_last(struct loop *l)
     struct store_list list = {0};
     struct ply_buf hint = {0};
     app_buf_puts(&hint, "Enter sends, F1 helps");
-    if (l->app.chat.s.id == 0 && l->app.store && store_list(l->app.store, NULL, 1, &list, NULL) == 0 && list.n > 0) {
+    if (l->app.chat.s.id == 0 && l->app.store &&
+        store_list(l->app.store, NULL, 1, &list, NULL) == 0 && list.n > 0) {
         l->offered = list.v[0].id;
         app_buf_printf(&hint, "; Tab goes on with \"%s\"", list.v[0].title);
     }
@@ -543,13 +526,19 @@ finish(struct loop *l, int r, const struct ply_err *err)
 int
 front_screen(const struct app_opts *o)
 {
-    struct loop l = {.reply = -1, .t_enter = -1, .t_prefill = -1, .rest = UI_STATE_IDLE,
-                     .last = UI_STATUS_INIT};
+    struct loop l = {
+        .reply = -1, .t_enter = -1, .t_prefill = -1, .rest = UI_STATE_IDLE, .last = UI_STATUS_INIT};
     struct ply_err err = {0};
-    const struct app_view view = {
-        .user = &l, .session = on_session, .model = on_model,
-        .turn = {.user = &l, .changed = on_changed, .text = on_text, .sent = on_sent, .ended = on_ended,
-                 .refused = on_refused, .notice = on_notice}};
+    const struct app_view view = {.user = &l,
+                                  .session = on_session,
+                                  .model = on_model,
+                                  .turn = {.user = &l,
+                                           .changed = on_changed,
+                                           .text = on_text,
+                                           .sent = on_sent,
+                                           .ended = on_ended,
+                                           .refused = on_refused,
+                                           .notice = on_notice}};
     int r = signals_init(&err);
     if (r == 0)
         r = ui_open(&l.ui, &(struct ui_opts){.fd_in = STDIN_FILENO, .fd_out = STDOUT_FILENO}, &err);

@@ -13,21 +13,21 @@
 struct loop {
     struct app app;
     struct ui *ui;
-    int sig;            /* the signal that ends the program, or 0 */
+    int sig; /* the signal that ends the program, or 0 */
 
-    double t_enter;     /* when the message that runs or waits was sent; < 0: none */
-    bool waits_for_model; /* Enter was pressed before the model was there */
-    int reply;          /* index of the running reply in the transcript, -1 for none */
-    double t_prefill;   /* when the prompt began to be evaluated */
-    enum ui_state rest; /* what the last turn left behind: IDLE, STOPPED or FULL */
+    double t_enter;        /* when the message that runs or waits was sent; < 0: none */
+    bool waits_for_model;  /* Enter was pressed before the model was there */
+    int reply;             /* index of the running reply in the transcript, -1 for none */
+    double t_prefill;      /* when the prompt began to be evaluated */
+    enum ui_state rest;    /* what the last turn left behind: IDLE, STOPPED or FULL */
     struct ui_status last; /* the last turn's figures */
     char reason[200];      /* in words, for last */
 
-    int64_t offered;    /* the session that Tab opens in an empty editor; 0: none */
-    char filter[128];   /* of the session list */
+    int64_t offered;  /* the session that Tab opens in an empty editor; 0: none */
+    char filter[128]; /* of the session list */
 
     uint64_t draft_version, draft_saved;
-    double t_draft;     /* when the draft last changed */
+    double t_draft; /* when the draft last changed */
 };
 
 /* ---- loop_show.c ------------------------------------------------------------------------- */

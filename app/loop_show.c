@@ -64,9 +64,14 @@ add_message(struct loop *l, const struct store_msg *m)
     clock_text(m->created_ms, when);
     if (!user)
         reply_info(m, info, sizeof(info));
-    const struct ui_msg u = {
-        .role = user ? UI_ROLE_USER : m->role == PLY_ROLE_SYSTEM ? UI_ROLE_SYSTEM : UI_ROLE_REPLY,
-        .author = user ? "you" : author, .info = info, .right = when, .text = m->text.v, .len = m->text.n};
+    const struct ui_msg u = {.role = user                         ? UI_ROLE_USER
+                                     : m->role == PLY_ROLE_SYSTEM ? UI_ROLE_SYSTEM
+                                                                  : UI_ROLE_REPLY,
+                             .author = user ? "you" : author,
+                             .info = info,
+                             .right = when,
+                             .text = m->text.v,
+                             .len = m->text.n};
     return ui_msg_add(l->ui, &u);
 }
 
@@ -123,8 +128,9 @@ show_ended(struct loop *l, const struct report *r)
     l->reply = -1;
     if (r->compared) {
         report_compare_line(r, line, sizeof(line));
-        ui_msg_add(l->ui, &(struct ui_msg){
-                              .role = UI_ROLE_NOTE, .author = "cold", .text = line, .len = strlen(line)});
+        ui_msg_add(l->ui,
+                   &(struct ui_msg){
+                       .role = UI_ROLE_NOTE, .author = "cold", .text = line, .len = strlen(line)});
     }
 }
 
@@ -164,8 +170,11 @@ show_header(struct loop *l)
     if (s->shared)
         app_buf_printf(&notes, "%sopen elsewhere: a branch", notes.n ? "   " : "");
     app_buf_printf(&right, "%zu session%s", n, n == 1 ? "" : "s");
-    ui_header_set(l->ui, &(struct ui_header){.model = model.v, .languages = i ? i->languages : "",
-                                             .title = title.v, .notes = notes.v, .right = right.v});
+    ui_header_set(l->ui, &(struct ui_header){.model = model.v,
+                                             .languages = i ? i->languages : "",
+                                             .title = title.v,
+                                             .notes = notes.v,
+                                             .right = right.v});
     ply_buf_fini(&model);
     ply_buf_fini(&title);
     ply_buf_fini(&notes);
@@ -240,7 +249,11 @@ when_text(int64_t ms, char out[32])
     localtime_r(&t, &tm);
     localtime_r(&now, &today);
     const bool same_day = tm.tm_year == today.tm_year && tm.tm_yday == today.tm_yday;
-    strftime(out, 32, same_day ? "today %H:%M" : tm.tm_year == today.tm_year ? "%d %b %H:%M" : "%d %b %Y", &tm);
+    strftime(out, 32,
+             same_day                      ? "today %H:%M"
+             : tm.tm_year == today.tm_year ? "%d %b %H:%M"
+                                           : "%d %b %Y",
+             &tm);
 }
 
 struct cells {
@@ -250,15 +263,24 @@ struct cells {
 void
 show_sessions(struct loop *l, bool open)
 {
-    static const struct ui_list list = {
-        .title = "Sessions", .empty = "no conversation yet",
-        .cols = {{"#", 6, 0, true}, {"title", 0, 0, false}, {"last used", 14, 50, false},
-                 {"messages", 8, 60, true}, {"model", 24, 90, false}},
-        .n_cols = 5, .name_col = 1, .can_rename = true, .can_delete = true, .can_filter = true};
+    static const struct ui_list list = {.title = "Sessions",
+                                        .empty = "no conversation yet",
+                                        .cols = {{"#", 6, 0, true},
+                                                 {"title", 0, 0, false},
+                                                 {"last used", 14, 50, false},
+                                                 {"messages", 8, 60, true},
+                                                 {"model", 24, 90, false}},
+                                        .n_cols = 5,
+                                        .name_col = 1,
+                                        .can_rename = true,
+                                        .can_delete = true,
+                                        .can_filter = true};
     struct store_list rows = {0};
     struct ply_err err = {0};
-    if (!l->app.store || store_list(l->app.store, *l->filter ? l->filter : NULL, 0, &rows, &err) != 0) {
-        ui_notice(l->ui, UI_LEVEL_ERROR, l->app.store ? err.msg : "sessions are not kept in this run");
+    if (!l->app.store ||
+        store_list(l->app.store, *l->filter ? l->filter : NULL, 0, &rows, &err) != 0) {
+        ui_notice(l->ui, UI_LEVEL_ERROR,
+                  l->app.store ? err.msg : "sessions are not kept in this run");
         return;
     }
     struct ui_list_row *v = app_xcalloc(rows.n, sizeof(*v));
@@ -269,7 +291,8 @@ show_sessions(struct loop *l, bool open)
         snprintf(cells[i].n, sizeof(cells[i].n), "%" PRId64, r->n_msgs);
         when_text(r->updated_ms, cells[i].when);
         v[i] = (struct ui_list_row){
-            .id = r->id, .marked = r->id == l->app.chat.s.id,
+            .id = r->id,
+            .marked = r->id == l->app.chat.s.id,
             .cells = {cells[i].id, r->title, cells[i].when, cells[i].n, r->model_name}};
     }
     if (open)

@@ -151,8 +151,9 @@ named_in(const char *dir, const char *name, char **path, struct ply_err *err)
     scan(dir, &l);
     for (size_t i = 0; i < l.n; i++) {
         const size_t len = strlen(l.v[i].name);
-        const bool exact = strcmp(l.v[i].name, name) == 0 ||
-                           (strlen(name) == len - 5 && strncasecmp(l.v[i].name, name, len - 5) == 0);
+        const bool exact =
+            strcmp(l.v[i].name, name) == 0 ||
+            (strlen(name) == len - 5 && strncasecmp(l.v[i].name, name, len - 5) == 0);
         if (exact) {
             n_fit = 1;
             fit = i;

@@ -16,8 +16,8 @@
 
 struct models_entry {
     char *path;
-    char *name;    /* the file's name */
-    char *title;   /* what the file calls itself, with its quantisation; "" when unusable */
+    char *name;  /* the file's name */
+    char *title; /* what the file calls itself, with its quantisation; "" when unusable */
     uint64_t bytes;
     bool usable;
     char reason[400]; /* why not, one line */

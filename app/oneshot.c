@@ -19,10 +19,10 @@
 
 struct oneshot {
     struct app app;
-    int code;    /* enum app_exit */
-    int sig;     /* the signal that ended it, or 0 */
+    int code; /* enum app_exit */
+    int sig;  /* the signal that ended it, or 0 */
     bool ended, broken;
-    char last;   /* character written */
+    char last; /* character written */
 };
 
 /* ---- the prompt -------------------------------------------------------------------------- */
@@ -32,7 +32,8 @@ static bool
 is_piped(int fd)
 {
     struct stat st;
-    return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || S_ISREG(st.st_mode));
+    return fstat(fd, &st) == 0 &&
+           (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || S_ISREG(st.st_mode));
 }
 
 /* Files and pipes end in a newline that nobody typed. */
@@ -154,8 +155,11 @@ loop(struct oneshot *s)
 static int
 run(struct oneshot *s, const struct app_opts *o, struct ply_buf *prompt, struct ply_err *err)
 {
-    const struct app_view view = {
-        .turn = {.user = s, .text = on_text, .ended = on_ended, .refused = on_refused, .notice = on_notice}};
+    const struct app_view view = {.turn = {.user = s,
+                                           .text = on_text,
+                                           .ended = on_ended,
+                                           .refused = on_refused,
+                                           .notice = on_notice}};
     const bool named = o->session || o->continue_last;
     const double t = app_now_ms();
     int r = app_open(&s->app, o, named ? APP_KEEP_SESSIONS : APP_KEEP_NOTHING, &view, err);

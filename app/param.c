@@ -22,12 +22,15 @@ struct param {
     size_t offset; /* in struct param_values */
 };
 
-#define SAMPLING(field) (offsetof(struct param_values, sampling) + offsetof(struct ply_sampling, field))
+#define SAMPLING(field) \
+    (offsetof(struct param_values, sampling) + offsetof(struct ply_sampling, field))
 
 static const struct param params[] = {
-    {"temp", "temperature", "0: the likeliest token, more: more variety", PARAM_FLOAT, SAMPLING(temp)},
+    {"temp", "temperature", "0: the likeliest token, more: more variety", PARAM_FLOAT,
+     SAMPLING(temp)},
     {"top_k", "top-k", "draw from the k likeliest; 0: from all", PARAM_INT, SAMPLING(top_k)},
-    {"top_p", "top-p", "draw from the likeliest that make up p; 1: from all", PARAM_FLOAT, SAMPLING(top_p)},
+    {"top_p", "top-p", "draw from the likeliest that make up p; 1: from all", PARAM_FLOAT,
+     SAMPLING(top_p)},
     {"min_p", "min-p", "nothing below p times the likeliest; 0: off", PARAM_FLOAT, SAMPLING(min_p)},
     {"repeat_penalty", "repeat-penalty", "1: off", PARAM_FLOAT, SAMPLING(repeat_penalty)},
     {"presence_penalty", "presence-penalty", "0: off", PARAM_FLOAT, SAMPLING(presence_penalty)},
@@ -87,11 +90,12 @@ param_set(struct param_values *v, const char *assignment, struct ply_err *err)
     const struct param *p = find(assignment, len);
     struct param_values next = *v;
     if (!p)
-        return ply_fail(err, PLY_EINVAL, "no parameter '%.*s'; /set lists them", (int)PLY_MIN(len, (size_t)40),
-                        assignment);
+        return ply_fail(err, PLY_EINVAL, "no parameter '%.*s'; /set lists them",
+                        (int)PLY_MIN(len, (size_t)40), assignment);
     const char *value = assignment + len + strspn(assignment + len, " =\t");
     if (!assign(p, &next, value))
-        return ply_fail(err, PLY_EINVAL, "%s: '%.40s' is not a value (%s)", p->name, value, p->help);
+        return ply_fail(err, PLY_EINVAL, "%s: '%.40s' is not a value (%s)", p->name, value,
+                        p->help);
     const int r = ply_sampling_check(&next.sampling, err);
     if (r == 0)
         *v = next;
@@ -103,18 +107,10 @@ value_text(const struct param *p, const struct param_values *v, char out[32])
 {
     const void *field = (const char *)v + p->offset;
     switch (p->type) {
-    case PARAM_FLOAT:
-        snprintf(out, 32, "%g", (double)*(const float *)field);
-        break;
-    case PARAM_INT:
-        snprintf(out, 32, "%d", *(const int *)field);
-        break;
-    case PARAM_SEED:
-        snprintf(out, 32, "%" PRIu64, *(const uint64_t *)field);
-        break;
-    case PARAM_LIMIT:
-        snprintf(out, 32, "%zd", (ssize_t) * (const size_t *)field);
-        break;
+    case PARAM_FLOAT: snprintf(out, 32, "%g", (double)*(const float *)field); break;
+    case PARAM_INT: snprintf(out, 32, "%d", *(const int *)field); break;
+    case PARAM_SEED: snprintf(out, 32, "%" PRIu64, *(const uint64_t *)field); break;
+    case PARAM_LIMIT: snprintf(out, 32, "%zd", (ssize_t) * (const size_t *)field); break;
     }
 }
 
@@ -143,7 +139,8 @@ param_json(const struct param_values *v)
         else if (p->type == PARAM_SEED)
             x = json_integer((json_int_t) * (const uint64_t *)field);
         else
-            x = json_integer(*(const size_t *)field == GEN_NO_LIMIT ? -1 : (json_int_t) * (const size_t *)field);
+            x = json_integer(
+                *(const size_t *)field == GEN_NO_LIMIT ? -1 : (json_int_t) * (const size_t *)field);
         json_object_set_new(o, p->name, x);
     }
     return o;

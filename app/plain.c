@@ -25,7 +25,7 @@ struct plain {
     bool prompted;    /* the prompt is the last thing written */
     bool warned;      /* ^C was pressed when there was nothing to stop */
     bool told_reading;
-    char last;        /* character of the reply */
+    char last; /* character of the reply */
 };
 
 static void
@@ -52,7 +52,8 @@ on_changed(void *user)
 {
     struct plain *p = user;
     char line[80];
-    if (p->told_reading || p->app.turn.state != TURN_PREFILL || p->app.turn.n_total < LONG_PROMPT_TOKS)
+    if (p->told_reading || p->app.turn.state != TURN_PREFILL ||
+        p->app.turn.n_total < LONG_PROMPT_TOKS)
         return;
     p->told_reading = true;
     snprintf(line, sizeof(line), "[reading %zu tokens]", p->app.turn.n_total);
@@ -128,8 +129,8 @@ on_model(void *user)
             out_line(p, a->model_err.msg);
         return;
     }
-    app_buf_printf(&b, "%s, %s%s%s", app_model(a)->name, app_model(a)->quant, *app_banner(a) ? "; " : "",
-                   app_banner(a));
+    app_buf_printf(&b, "%s, %s%s%s", app_model(a)->name, app_model(a)->quant,
+                   *app_banner(a) ? "; " : "", app_banner(a));
     if (p->interactive)
         out_line(p, b.v);
     ply_buf_fini(&b);
@@ -217,10 +218,15 @@ front_plain(const struct app_opts *o)
 {
     struct plain p = {.last = '\n', .interactive = isatty(STDIN_FILENO)};
     struct ply_err err = {0};
-    const struct app_view view = {
-        .user = &p, .session = on_session, .model = on_model,
-        .turn = {.user = &p, .changed = on_changed, .text = on_text, .ended = on_ended,
-                 .refused = on_refused, .notice = on_notice}};
+    const struct app_view view = {.user = &p,
+                                  .session = on_session,
+                                  .model = on_model,
+                                  .turn = {.user = &p,
+                                           .changed = on_changed,
+                                           .text = on_text,
+                                           .ended = on_ended,
+                                           .refused = on_refused,
+                                           .notice = on_notice}};
     p.loop = (struct lineloop){
         .app = &p.app, .user = &p, .run = run_line, .idle = on_idle, .signal = on_signal};
     int r = signals_init(&err);

@@ -3,6 +3,7 @@
 #include "app/report.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,8 +50,10 @@ report_reason(struct report *r, const struct ply_sync_report *sync, const struct
         break;
     case PLY_REASON_COLD:
         if (cached > 0)
-            snprintf(s, size, "the first turn of this conversation here; it shares its first %zu tokens "
-                     "with what was there", cached);
+            snprintf(s, size,
+                     "the first turn of this conversation here; it shares its first %zu tokens "
+                     "with what was there",
+                     cached);
         else
             snprintf(s, size, "the first turn: nothing was there to reuse");
         break;
@@ -65,11 +68,14 @@ report_reason(struct report *r, const struct ply_sync_report *sync, const struct
         snprintf(s, size, "another model reads this conversation: it has to read all of it");
         break;
     case PLY_REASON_SETTINGS_CHANGED:
-        snprintf(s, size, "settings changed that the cache depends on: reuse stops at token %zu", at);
+        snprintf(s, size, "settings changed that the cache depends on: reuse stops at token %zu",
+                 at);
         break;
     case PLY_REASON_EVICTED:
-        snprintf(s, size, "older blocks were given up to stay within the cache's budget: reuse stops at "
-                 "token %zu", at);
+        snprintf(s, size,
+                 "older blocks were given up to stay within the cache's budget: reuse stops at "
+                 "token %zu",
+                 at);
         break;
     case PLY_REASON_WINDOW_DROPPED:
         snprintf(s, size, "messages left the context: reuse stops at token %zu", at);
@@ -78,8 +84,9 @@ report_reason(struct report *r, const struct ply_sync_report *sync, const struct
         snprintf(s, size, "a stored block did not verify: reuse stops at token %zu", at);
         break;
     case PLY_REASON_DISABLED:
-        snprintf(s, size, cache_off ? "the cache is switched off for this run"
-                                    : "this turn was asked for without the cache");
+        snprintf(s, size,
+                 cache_off ? "the cache is switched off for this run"
+                           : "this turn was asked for without the cache");
         break;
     }
 }
@@ -138,43 +145,108 @@ json_id(int64_t id)
 }
 
 static void
-add_hash(json_t *o, uint64_t hash)
+add(json_t *o, const char *name, json_t *value)
+{
+    json_object_set_new(o, name, value);
+}
+
+static void
+add_n(json_t *o, const char *name, size_t n)
+{
+    add(o, name, json_integer((json_int_t)n));
+}
+
+static json_t *
+usage_json(const struct report *r, size_t cached)
+{
+    json_t *o = json_object(), *details = json_object();
+    add_n(o, "prompt_tokens", r->n_prompt);
+    add_n(o, "completion_tokens", r->n_ids);
+    add_n(details, "cached_tokens", cached);
+    add(o, "prompt_tokens_details", details);
+    return o;
+}
+
+static json_t *
+timings_json(const struct report *r, size_t cached)
+{
+    json_t *o = json_object();
+    add_n(o, "cache_n", cached);
+    add_n(o, "prompt_n", r->evaluated);
+    add(o, "prompt_ms", json_ms(r->prefill_ms));
+    add_n(o, "predicted_n", r->n_predicted);
+    add(o, "predicted_ms", json_ms(r->predicted_ms));
+    add(o, "tokens_per_second", json_figure(r->tok_s));
+    add(o, "itl_p50_ms", json_figure(r->itl_ms));
+    add(o, "itl_p95_ms", json_figure(r->itl_p95_ms));
+    return o;
+}
+
+static json_t *
+ttft_json(const struct report *r)
+{
+    json_t *o = json_object();
+    add(o, "tokenize_ms", json_ms(r->tokenize_ms));
+    add(o, "restore_ms", json_ms(r->restore_ms));
+    add(o, "prefill_ms", json_ms(r->prefill_ms));
+    add(o, "decode_ms", json_ms(r->decode_ms));
+    return o;
+}
+
+static json_t *
+reused_json(const struct report *r)
+{
+    json_t *o = json_object();
+    add_n(o, "live", r->live);
+    add_n(o, "ram", r->ram);
+    add_n(o, "disk", r->disk);
+    return o;
+}
+
+static json_t *
+warm_json(const struct report *r)
+{
+    json_t *o = json_object();
+    add(o, "ttft_ms", json_ms(r->warm_ttft_ms));
+    add_n(o, "evaluated", r->warm_evaluated);
+    add(o, "same_logits", json_boolean(r->warm_equal));
+    return o;
+}
+
+static json_t *
+hash_json(uint64_t hash)
 {
     char hex[17];
-    snprintf(hex, sizeof(hex), "%016llx", (unsigned long long)hash);
-    json_object_set_new(o, "prompt_hash", json_string(hex));
+    snprintf(hex, sizeof(hex), "%016" PRIx64, hash);
+    return json_string(hex);
 }
 
 json_t *
 report_json(const struct report *r)
 {
-    const json_int_t cached = (json_int_t)(r->live + r->ram + r->disk);
-    json_t *o = json_pack(
-        "{s:s, s:o, s:o, s:s, s:{s:I, s:I, s:{s:I}}, s:{s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:o}, s:o,"
-        " s:{s:o, s:o, s:o, s:o}, s:{s:I, s:I, s:I}, s:I, s:I, s:s, s:s, s:o, s:o}",
-        "event", "turn", "text", report_json_text(r->text, r->len),
-        "ids", json_ids(r->ids, r->n_ids), "finish_reason", gen_finish_name(r->finish),
-        "usage", "prompt_tokens", (json_int_t)r->n_prompt, "completion_tokens", (json_int_t)r->n_ids,
-        "prompt_tokens_details", "cached_tokens", cached,
-        "timings", "cache_n", cached, "prompt_n", (json_int_t)r->evaluated,
-        "prompt_ms", json_ms(r->prefill_ms), "predicted_n", (json_int_t)r->n_predicted,
-        "predicted_ms", json_ms(r->predicted_ms), "tokens_per_second", json_figure(r->tok_s),
-        "itl_p50_ms", json_figure(r->itl_ms), "itl_p95_ms", json_figure(r->itl_p95_ms),
-        "ttft_ms", json_ms(r->ttft_ms),
-        "ttft", "tokenize_ms", json_ms(r->tokenize_ms), "restore_ms", json_ms(r->restore_ms),
-        "prefill_ms", json_ms(r->prefill_ms), "decode_ms", json_ms(r->decode_ms),
-        "reused", "live", (json_int_t)r->live, "ram", (json_int_t)r->ram, "disk", (json_int_t)r->disk,
-        "evaluated", (json_int_t)r->evaluated, "drafted", (json_int_t)r->drafted,
-        "reuse_reason", ply_reason_name(r->reason), "reuse_text", r->reason_text,
-        "session", json_id(r->session), "message", json_id(r->message));
+    const size_t cached = r->live + r->ram + r->disk;
+    json_t *o = json_object();
+    add(o, "event", json_string("turn"));
+    add(o, "text", report_json_text(r->text, r->len));
+    add(o, "ids", json_ids(r->ids, r->n_ids));
+    add(o, "finish_reason", json_string(gen_finish_name(r->finish)));
+    add(o, "usage", usage_json(r, cached));
+    add(o, "timings", timings_json(r, cached));
+    add(o, "ttft_ms", json_ms(r->ttft_ms));
+    add(o, "ttft", ttft_json(r));
+    add(o, "reused", reused_json(r));
+    add_n(o, "evaluated", r->evaluated);
+    add_n(o, "drafted", r->drafted);
+    add(o, "reuse_reason", json_string(ply_reason_name(r->reason)));
+    add(o, "reuse_text", json_string(r->reason_text));
+    add(o, "session", json_id(r->session));
+    add(o, "message", json_id(r->message));
     if (r->error)
-        json_object_set_new(o, "error", report_json_text(r->error, strlen(r->error)));
+        add(o, "error", report_json_text(r->error, strlen(r->error)));
     if (r->has_hash)
-        add_hash(o, r->prompt_hash);
+        add(o, "prompt_hash", hash_json(r->prompt_hash));
     if (r->compared)
-        json_object_set_new(o, "warm", json_pack("{s:o, s:I, s:b}", "ttft_ms", json_ms(r->warm_ttft_ms),
-                                                 "evaluated", (json_int_t)r->warm_evaluated,
-                                                 "same_logits", r->warm_equal));
+        add(o, "warm", warm_json(r));
     return o;
 }
 
@@ -199,8 +271,8 @@ report_line(const struct report *r, char *out, size_t size)
     if (r->tok_s >= 0)
         snprintf(rate, sizeof(rate), "  %.1f tokens/s", r->tok_s);
     snprintf(out, size, "ttft %s%s  %zu tokens  reused %zu of %zu%s%s", ttft, rate, r->n_ids,
-             r->live + r->ram + r->disk, r->n_prompt,
-             r->finish == GEN_STOP ? "" : "  ", r->finish == GEN_STOP ? "" : gen_finish_name(r->finish));
+             r->live + r->ram + r->disk, r->n_prompt, r->finish == GEN_STOP ? "" : "  ",
+             r->finish == GEN_STOP ? "" : gen_finish_name(r->finish));
 }
 
 void
@@ -210,7 +282,8 @@ report_compare_line(const struct report *r, char *out, size_t size)
     report_ms(r->ttft_ms, cold, sizeof(cold));
     report_ms(r->warm_ttft_ms, warm, sizeof(warm));
     snprintf(out, size,
-             "first token after %s without the cache (%zu tokens evaluated), %s with it (%zu evaluated); %s",
+             "first token after %s without the cache (%zu tokens evaluated), %s with it (%zu "
+             "evaluated); %s",
              cold, r->evaluated, warm, r->warm_evaluated,
              r->warm_equal ? "the logits are the same, bit for bit" : "the logits differ");
 }

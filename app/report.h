@@ -19,27 +19,27 @@ struct chat;
 
 struct report {
     enum gen_finish finish;
-    const char *error;  /* with GEN_ERROR, else NULL */
-    const char *text;   /* shown; text and ids live until the callback returns */
+    const char *error; /* with GEN_ERROR, else NULL */
+    const char *text;  /* shown; text and ids live until the callback returns */
     size_t len;
     const int32_t *ids; /* kept */
     size_t n_ids;
     size_t n_prompt, live, ram, disk, evaluated, drafted;
-    double ttft_ms; /* the request to the first text shown */
+    double ttft_ms;                                        /* the request to the first text shown */
     double tokenize_ms, restore_ms, prefill_ms, decode_ms; /* parts of it */
-    double predicted_ms; /* first id drawn to the last */
+    double predicted_ms;                                   /* first id drawn to the last */
     size_t n_predicted;
-    double tok_s;        /* (n - 1) / predicted_ms */
+    double tok_s; /* (n - 1) / predicted_ms */
     double itl_ms, itl_p95_ms;
     enum ply_reason reason;
     char reason_text[200];
     int64_t session, message; /* 0: not stored */
     bool has_hash;
     uint64_t prompt_hash;
-    bool compared;      /* /cold: this turn ran without the cache, and the prompt also with it */
+    bool compared;       /* /cold: this turn ran without the cache, and the prompt also with it */
     double warm_ttft_ms; /* what it would have been */
     size_t warm_evaluated;
-    bool warm_equal;    /* the first logits agree, bit for bit */
+    bool warm_equal; /* the first logits agree, bit for bit */
 };
 
 /* Fills reason and reason_text from the engine's reason and what is known of the conversation.

@@ -32,8 +32,8 @@ struct score {
     /* Companions: other sequences, fed random ids, that share every batch. */
     struct ply_seq **others; /* [n_others] */
     size_t n_others;
-    int32_t *other_ids;  /* [PLY_EVAL_TOKS_MAX] */
-    float *other_logits; /* [n_others][n_vocab] */
+    int32_t *other_ids;     /* [PLY_EVAL_TOKS_MAX] */
+    float *other_logits;    /* [n_others][n_vocab] */
     struct ply_item *items; /* [1 + n_others] */
     uint64_t random;
     double nll;
@@ -81,9 +81,11 @@ setup(struct score *s, struct ply_err *err)
     s->chunk = PLY_MIN(PLY_MIN(s->chunk, PLY_EVAL_TOKS_MAX - s->n_others), s->ids.n);
     s->n_top = PLY_MIN((size_t)o.top, s->n_vocab);
     s->logits = calloc(s->chunk * s->n_vocab, sizeof(*s->logits));
-    s->other_logits = calloc(PLY_MAX(s->n_others, (size_t)1) * s->n_vocab, sizeof(*s->other_logits));
+    s->other_logits =
+        calloc(PLY_MAX(s->n_others, (size_t)1) * s->n_vocab, sizeof(*s->other_logits));
     if (!s->logits || !s->other_logits)
-        return ply_fail(err, PLY_ENOMEM, "no memory for the logits of %zu positions; --chunk lowers it",
+        return ply_fail(err, PLY_ENOMEM,
+                        "no memory for the logits of %zu positions; --chunk lowers it",
                         s->chunk + s->n_others);
     s->top_ids = app_xcalloc(s->n_top, sizeof(*s->top_ids));
     s->top_logprobs = app_xcalloc(s->n_top, sizeof(*s->top_logprobs));
@@ -135,8 +137,11 @@ add_companions(struct score *s, size_t n_room)
             ply_seq_rollback(s->others[i], 0);
         for (size_t k = 0; k < n; k++)
             s->other_ids[used + k] = (int32_t)draw(s, s->n_vocab);
-        s->items[1 + i] = (struct ply_item){.seq = s->others[i], .ids = s->other_ids + used, .n_ids = n,
-                                            .n_want = 1, .logits = s->other_logits + i * s->n_vocab};
+        s->items[1 + i] = (struct ply_item){.seq = s->others[i],
+                                            .ids = s->other_ids + used,
+                                            .n_ids = n,
+                                            .n_want = 1,
+                                            .logits = s->other_logits + i * s->n_vocab};
         used += n;
     }
 }
@@ -208,7 +213,8 @@ print_summary(const struct score *s, struct ply_err *err)
     if (s->o->hash)
         printf(",\"hash\":\"%016" PRIx64 "\"", s->hash);
     printf("}\n");
-    return fflush(stdout) == 0 ? PLY_OK : ply_fail(err, PLY_EIO, "cannot write: %s", strerror(errno));
+    return fflush(stdout) == 0 ? PLY_OK
+                               : ply_fail(err, PLY_EIO, "cannot write: %s", strerror(errno));
 }
 
 int

@@ -12,8 +12,18 @@
 #include "engine/base/utf8.h"
 
 enum script {
-    SCRIPT_NONE, SCRIPT_LATIN, SCRIPT_GREEK, SCRIPT_CYRILLIC, SCRIPT_HEBREW, SCRIPT_ARABIC,
-    SCRIPT_DEVANAGARI, SCRIPT_THAI, SCRIPT_HANGUL, SCRIPT_JAPANESE, SCRIPT_HAN, SCRIPT_COUNT,
+    SCRIPT_NONE,
+    SCRIPT_LATIN,
+    SCRIPT_GREEK,
+    SCRIPT_CYRILLIC,
+    SCRIPT_HEBREW,
+    SCRIPT_ARABIC,
+    SCRIPT_DEVANAGARI,
+    SCRIPT_THAI,
+    SCRIPT_HANGUL,
+    SCRIPT_JAPANESE,
+    SCRIPT_HAN,
+    SCRIPT_COUNT,
 };
 
 struct range {
@@ -22,12 +32,15 @@ struct range {
 };
 
 static const struct range ranges[] = {
-    {'A', 'Z', SCRIPT_LATIN},          {'a', 'z', SCRIPT_LATIN},          {0xc0, 0x24f, SCRIPT_LATIN},
-    {0x370, 0x3ff, SCRIPT_GREEK},      {0x400, 0x52f, SCRIPT_CYRILLIC},   {0x590, 0x5ff, SCRIPT_HEBREW},
-    {0x600, 0x6ff, SCRIPT_ARABIC},     {0x750, 0x77f, SCRIPT_ARABIC},     {0x900, 0x97f, SCRIPT_DEVANAGARI},
-    {0xe00, 0xe7f, SCRIPT_THAI},       {0x1100, 0x11ff, SCRIPT_HANGUL},   {0x1e00, 0x1eff, SCRIPT_LATIN},
-    {0x1f00, 0x1fff, SCRIPT_GREEK},    {0x3040, 0x30ff, SCRIPT_JAPANESE}, {0x3400, 0x4dbf, SCRIPT_HAN},
-    {0x4e00, 0x9fff, SCRIPT_HAN},      {0xac00, 0xd7af, SCRIPT_HANGUL},   {0xf900, 0xfaff, SCRIPT_HAN},
+    {'A', 'Z', SCRIPT_LATIN},          {'a', 'z', SCRIPT_LATIN},
+    {0xc0, 0x24f, SCRIPT_LATIN},       {0x370, 0x3ff, SCRIPT_GREEK},
+    {0x400, 0x52f, SCRIPT_CYRILLIC},   {0x590, 0x5ff, SCRIPT_HEBREW},
+    {0x600, 0x6ff, SCRIPT_ARABIC},     {0x750, 0x77f, SCRIPT_ARABIC},
+    {0x900, 0x97f, SCRIPT_DEVANAGARI}, {0xe00, 0xe7f, SCRIPT_THAI},
+    {0x1100, 0x11ff, SCRIPT_HANGUL},   {0x1e00, 0x1eff, SCRIPT_LATIN},
+    {0x1f00, 0x1fff, SCRIPT_GREEK},    {0x3040, 0x30ff, SCRIPT_JAPANESE},
+    {0x3400, 0x4dbf, SCRIPT_HAN},      {0x4e00, 0x9fff, SCRIPT_HAN},
+    {0xac00, 0xd7af, SCRIPT_HANGUL},   {0xf900, 0xfaff, SCRIPT_HAN},
     {0x20000, 0x3134f, SCRIPT_HAN},
 };
 
@@ -101,7 +114,9 @@ script_notice(const char *text, size_t len, const char *languages, char *out, si
         }
         w += n + strspn(w + n, " ");
     }
-    snprintf(out, size, "this model lists the languages: %s; for %s text another one may serve better "
-             "(-m FILE)", languages, f->name);
+    snprintf(out, size,
+             "this model lists the languages: %s; for %s text another one may serve better "
+             "(-m FILE)",
+             languages, f->name);
     return true;
 }

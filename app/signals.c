@@ -57,7 +57,8 @@ signals_init(struct ply_err *err)
     struct sigaction sa = {.sa_handler = on_wake, .sa_flags = SA_RESTART};
     for (size_t i = 0; i < PLY_COUNT(wake); i++)
         handle(wake[i], &sa);
-    sa = (struct sigaction){.sa_handler = on_fatal, .sa_flags = SA_RESETHAND | SA_NODEFER | SA_ONSTACK};
+    sa = (struct sigaction){.sa_handler = on_fatal,
+                            .sa_flags = SA_RESETHAND | SA_NODEFER | SA_ONSTACK};
     for (size_t i = 0; i < PLY_COUNT(fatal); i++)
         handle(fatal[i], &sa);
     sa = (struct sigaction){.sa_handler = SIG_IGN};

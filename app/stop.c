@@ -83,7 +83,8 @@ static size_t
 newlines_before(const struct stop *s, size_t n_keep)
 {
     size_t n = 0;
-    while (s->hold_newlines && n_keep + n < s->held.n && s->held.v[s->held.n - n_keep - n - 1] == '\n')
+    while (s->hold_newlines && n_keep + n < s->held.n &&
+           s->held.v[s->held.n - n_keep - n - 1] == '\n')
         n++;
     return n;
 }

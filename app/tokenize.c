@@ -43,7 +43,8 @@ check_range(const struct ply_vocab *v, const struct ply_ids *ids, struct ply_err
     const int n = ply_vocab_info(v)->n_vocab;
     for (size_t i = 0; i < ids->n; i++) {
         if (ids->v[i] >= n)
-            return ply_fail(err, PLY_EINVAL, "id %" PRId32 " is not in the vocabulary of %d", ids->v[i], n);
+            return ply_fail(err, PLY_EINVAL, "id %" PRId32 " is not in the vocabulary of %d",
+                            ids->v[i], n);
     }
     return PLY_OK;
 }

@@ -56,8 +56,10 @@ save(struct turn *t)
     t->t_saved = app_now_ms();
     if (err.code) {
         struct ply_buf b = {0};
-        app_buf_printf(&b, "not saved: %s; the chat goes on, and what is missing is saved as soon as it can be",
-                       err.msg);
+        app_buf_printf(
+            &b,
+            "not saved: %s; the chat goes on, and what is missing is saved as soon as it can be",
+            err.msg);
         notice(t, b.v);
         ply_buf_fini(&b);
     }
@@ -89,7 +91,8 @@ ready(const struct turn *t, struct ply_err *err)
     if (turn_busy(t))
         return ply_fail(err, PLY_EINVAL, "a reply is being written; stop it first");
     if (!worker_info(t->worker))
-        return ply_fail(err, PLY_EINVAL, "no model is loaded: the conversation can be read, not continued");
+        return ply_fail(err, PLY_EINVAL,
+                        "no model is loaded: the conversation can be read, not continued");
     return PLY_OK;
 }
 
@@ -228,7 +231,8 @@ fill_times(struct turn *t, const struct gen_result *g, struct report *r)
 {
     const double first = t->t_shown >= 0 ? t->t_shown : g->t_first;
     /* Storing the message is in it too, so that the parts make up the whole. */
-    r->tokenize_ms = g->t_begun > 0 ? g->t_begun - g->compare_spent_ms - t->t_start : t->tokenize_ms;
+    r->tokenize_ms =
+        g->t_begun > 0 ? g->t_begun - g->compare_spent_ms - t->t_start : t->tokenize_ms;
     r->restore_ms = g->report.restore_ms;
     r->prefill_ms = g->report.prefill_ms;
     if (g->n_drawn > 0) {
@@ -251,11 +255,20 @@ fill_report(struct turn *t, const struct worker_event *ev, struct report *r)
 {
     const struct gen_result *g = &ev->result;
     *r = (struct report){
-        .finish = g->finish, .error = g->finish == GEN_ERROR ? g->err.msg : NULL,
-        .text = g->text.v, .len = g->text.n, .ids = g->ids.v, .n_ids = g->ids.n, .n_prompt = t->n_prompt,
-        .live = g->report.reused_live, .ram = g->report.reused_ram, .disk = g->report.reused_disk,
-        .evaluated = g->report.evaluated, .session = t->chat->s.id,
-        .has_hash = t->opts.want_hash && g->n_drawn > 0, .prompt_hash = g->prompt_hash,
+        .finish = g->finish,
+        .error = g->finish == GEN_ERROR ? g->err.msg : NULL,
+        .text = g->text.v,
+        .len = g->text.n,
+        .ids = g->ids.v,
+        .n_ids = g->ids.n,
+        .n_prompt = t->n_prompt,
+        .live = g->report.reused_live,
+        .ram = g->report.reused_ram,
+        .disk = g->report.reused_disk,
+        .evaluated = g->report.evaluated,
+        .session = t->chat->s.id,
+        .has_hash = t->opts.want_hash && g->n_drawn > 0,
+        .prompt_hash = g->prompt_hash,
     };
     fill_times(t, g, r);
     report_reason(r, &g->report, t->chat, ev->diverged_msg, t->n_msgs, t->opts.cache_off);
@@ -270,21 +283,28 @@ fill_report(struct turn *t, const struct worker_event *ev, struct report *r)
 static void
 fill_stats(const struct report *r, struct store_stats *s)
 {
-    *s = (struct store_stats){
-        .known = true, .prompt_toks = (int64_t)r->n_prompt,
-        .cached_toks = (int64_t)(r->live + r->ram + r->disk), .evaluated_toks = (int64_t)r->evaluated,
-        .drafted_toks = (int64_t)r->drafted, .predicted_toks = (int64_t)r->n_ids, .ttft_ms = r->ttft_ms,
-        .tokenize_ms = r->tokenize_ms, .restore_ms = r->restore_ms, .prefill_ms = r->prefill_ms,
-        .decode_ms = r->decode_ms, .predicted_ms = r->predicted_ms};
+    *s = (struct store_stats){.known = true,
+                              .prompt_toks = (int64_t)r->n_prompt,
+                              .cached_toks = (int64_t)(r->live + r->ram + r->disk),
+                              .evaluated_toks = (int64_t)r->evaluated,
+                              .drafted_toks = (int64_t)r->drafted,
+                              .predicted_toks = (int64_t)r->n_ids,
+                              .ttft_ms = r->ttft_ms,
+                              .tokenize_ms = r->tokenize_ms,
+                              .restore_ms = r->restore_ms,
+                              .prefill_ms = r->prefill_ms,
+                              .decode_ms = r->decode_ms,
+                              .predicted_ms = r->predicted_ms};
     strncpy(s->reuse_reason, ply_reason_name(r->reason), sizeof(s->reuse_reason) - 1);
 }
 
 static enum store_finish
 stored_finish(enum gen_finish f)
 {
-    static const enum store_finish of[] = {
-        [GEN_STOP] = STORE_FINISH_STOP, [GEN_LENGTH] = STORE_FINISH_LENGTH,
-        [GEN_CANCELLED] = STORE_FINISH_CANCELLED, [GEN_ERROR] = STORE_FINISH_ERROR};
+    static const enum store_finish of[] = {[GEN_STOP] = STORE_FINISH_STOP,
+                                           [GEN_LENGTH] = STORE_FINISH_LENGTH,
+                                           [GEN_CANCELLED] = STORE_FINISH_CANCELLED,
+                                           [GEN_ERROR] = STORE_FINISH_ERROR};
     return of[f];
 }
 
@@ -355,8 +375,8 @@ refuse(struct turn *t, const struct ply_err *err, size_t n_room)
 static void
 end_unstarted(struct turn *t)
 {
-    struct worker_event ev = {
-        .kind = WORKER_ENDED, .result = {.finish = GEN_CANCELLED, .compare_ms = -1}};
+    struct worker_event ev = {.kind = WORKER_ENDED,
+                              .result = {.finish = GEN_CANCELLED, .compare_ms = -1}};
     ev.result.report.reason = PLY_REASON_FULL;
     on_ended(t, &ev);
 }
@@ -371,8 +391,8 @@ on_rendered(struct turn *t, const struct worker_event *ev)
     t->tokenize_ms = ev->tokenize_ms;
     t->n_prompt = ev->n_prompt;
     if (!err.code && ev->n_prompt > n_room)
-        ply_fail(&err, PLY_EFULL, "too long: %zu tokens, room for %zu (context %zu, see -c)", ev->n_prompt,
-                 n_room, n_ctx);
+        ply_fail(&err, PLY_EFULL, "too long: %zu tokens, room for %zu (context %zu, see -c)",
+                 ev->n_prompt, n_room, n_ctx);
     if (err.code) {
         refuse(t, &err, n_room);
         return;
@@ -386,9 +406,12 @@ on_rendered(struct turn *t, const struct worker_event *ev)
     save(t);
     if (t->view.sent)
         t->view.sent(t->view.user);
-    const struct gen_params p = {
-        .sampling = s->sampling, .candidate = t->candidate, .n_max = t->opts.n_max, .stops = t->opts.stops,
-        .cold = t->opts.cache_off, .compare = t->cold && !t->opts.cache_off};
+    const struct gen_params p = {.sampling = s->sampling,
+                                 .candidate = t->candidate,
+                                 .n_max = t->opts.n_max,
+                                 .stops = t->opts.stops,
+                                 .cold = t->opts.cache_off,
+                                 .compare = t->cold && !t->opts.cache_off};
     worker_start(t->worker, t->number, &p);
 }
 
@@ -398,9 +421,7 @@ turn_event(struct turn *t, struct worker_event *ev)
     if (!turn_busy(t) || ev->turn != t->number)
         return;
     switch (ev->kind) {
-    case WORKER_RENDERED:
-        on_rendered(t, ev);
-        break;
+    case WORKER_RENDERED: on_rendered(t, ev); break;
     case WORKER_PREFILL:
         t->n_done = ev->n;
         t->n_total = ev->n_total;
@@ -408,15 +429,10 @@ turn_event(struct turn *t, struct worker_event *ev)
             t->state = TURN_PREFILL;
         changed(t);
         break;
-    case WORKER_TEXT:
-        on_text(t, ev);
-        break;
-    case WORKER_ENDED:
-        on_ended(t, ev);
-        break;
+    case WORKER_TEXT: on_text(t, ev); break;
+    case WORKER_ENDED: on_ended(t, ev); break;
     case WORKER_OPENED:
-    case WORKER_OPEN_FAILED:
-        break;
+    case WORKER_OPEN_FAILED: break;
     }
 }
 

@@ -30,7 +30,7 @@ struct turn_view {
     void *user;
     void (*changed)(void *user); /* state, progress or speed: read them from struct turn */
     void (*text)(void *user, const char *text, size_t len);
-    void (*sent)(void *user);    /* the prompt fits, the message is stored */
+    void (*sent)(void *user); /* the prompt fits, the message is stored */
     /* Exactly one of these two ends a turn; in it turn_busy() is false already. */
     void (*ended)(void *user, const struct report *r);
     void (*refused)(void *user, const struct ply_err *err, size_t n_prompt, size_t n_room);
@@ -54,11 +54,11 @@ struct turn {
 
     /* Of the running or the last turn. */
     uint64_t number;
-    bool again;        /* answers a message that is there already */
+    bool again; /* answers a message that is there already */
     bool cold;
-    bool began;        /* the reply is in the path */
-    size_t n_path;     /* messages rendered: up to the one that is answered */
-    size_t n_msgs;     /* as many for the template */
+    bool began;    /* the reply is in the path */
+    size_t n_path; /* messages rendered: up to the one that is answered */
+    size_t n_msgs; /* as many for the template */
     uint64_t candidate;
     double t_start, t_shown, t_saved; /* app_now_ms() */
     double tokenize_ms;

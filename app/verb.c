@@ -42,9 +42,13 @@ verb_vocab_open(const struct app_opts *o, struct ply_vocab **v, struct ply_err *
 int
 verb_engine_open(const struct app_opts *o, int n_ctx, struct ply_engine **e, struct ply_err *err)
 {
-    const struct ply_engine_opts eo = {
-        .chat_template = template_name(o), .n_ctx = n_ctx ? n_ctx : o->n_ctx, .n_threads = o->n_threads,
-        .isa = o->isa, .kv_type = o->kv_type, .precision = o->precision, .kv_cache = o->kv_cache};
+    const struct ply_engine_opts eo = {.chat_template = template_name(o),
+                                       .n_ctx = n_ctx ? n_ctx : o->n_ctx,
+                                       .n_threads = o->n_threads,
+                                       .isa = o->isa,
+                                       .kv_type = o->kv_type,
+                                       .precision = o->precision,
+                                       .kv_cache = o->kv_cache};
     char *path = NULL;
     int r = verb_model_path(o, &path, err);
     if (r == 0)

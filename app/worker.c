@@ -171,7 +171,8 @@ check_length(const struct worker *w, const struct request *r, size_t *n_prompt, 
     if (n_min <= n_ctx)
         return PLY_OK;
     *n_prompt = n_min;
-    return ply_fail(err, PLY_EFULL, "too long: at least %zu tokens, room for %zu (context %zu, see -c)", n_min,
+    return ply_fail(err, PLY_EFULL,
+                    "too long: at least %zu tokens, room for %zu (context %zu, see -c)", n_min,
                     n_ctx - 1, n_ctx);
 }
 
@@ -189,7 +190,8 @@ do_render(struct worker *w, struct request *r)
     if (!e)
         ply_fail(&ev->err, PLY_ENOENT, "no model is loaded");
     else if (check_length(w, r, &ev->n_prompt, &ev->err) == 0 &&
-             ply_chat_render(ply_engine_vocab(e), r->msgs, r->n_msgs, r->flags, &w->prompt, &ev->err) == 0)
+             ply_chat_render(ply_engine_vocab(e), r->msgs, r->n_msgs, r->flags, &w->prompt,
+                             &ev->err) == 0)
         ev->n_prompt = w->prompt.n;
     ev->tokenize_ms = app_now_ms() - t;
     queue_push(&w->events, ev);
@@ -248,7 +250,8 @@ do_start(struct worker *w, struct request *r)
     r->params.want_hash = w->want_hash;
     if (w->trace)
         trace_request(w->trace, w->prompt.n);
-    gen_run(w->engine, w->seq, w->sampler, w->prompt.v, w->prompt.n, &r->params, &hooks, &ev->result);
+    gen_run(w->engine, w->seq, w->sampler, w->prompt.v, w->prompt.n, &r->params, &hooks,
+            &ev->result);
     /* A turn that was stopped before its reply began is not one of the process's replies. */
     if (ev->result.t_prefilled > 0)
         w->n_replies++;
@@ -267,15 +270,9 @@ run(void *user)
     for (;;) {
         struct request *r = queue_pop(&w->requests);
         switch (r->kind) {
-        case REQUEST_OPEN:
-            do_open(w, r);
-            break;
-        case REQUEST_RENDER:
-            do_render(w, r);
-            continue;
-        case REQUEST_START:
-            do_start(w, r);
-            break;
+        case REQUEST_OPEN: do_open(w, r); break;
+        case REQUEST_RENDER: do_render(w, r); continue;
+        case REQUEST_START: do_start(w, r); break;
         case REQUEST_QUIT:
             request_free(r);
             close_engine(w);

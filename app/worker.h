@@ -77,7 +77,8 @@ const struct ply_vocab *worker_vocab(struct worker *w);
 struct ply_kv_stats worker_kv_stats(struct worker *w);
 
 /* Messages are copied. flags: enum ply_chat_flags. Forgets an earlier cancel. */
-void worker_render(struct worker *w, uint64_t turn, const struct ply_msg *msgs, size_t n, unsigned flags);
+void worker_render(struct worker *w, uint64_t turn, const struct ply_msg *msgs, size_t n,
+                   unsigned flags);
 /* Evaluate what was rendered last and generate. stops is copied; params->forced is the
  * worker's own matter. */
 void worker_start(struct worker *w, uint64_t turn, const struct gen_params *params);

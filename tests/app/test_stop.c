@@ -128,9 +128,12 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_b38_match_and_tail), cmocka_unit_test(test_self_overlap),
-        cmocka_unit_test(test_several),            cmocka_unit_test(test_at_line_start),
-        cmocka_unit_test(test_hold_newlines),      cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_b38_match_and_tail),
+        cmocka_unit_test(test_self_overlap),
+        cmocka_unit_test(test_several),
+        cmocka_unit_test(test_at_line_start),
+        cmocka_unit_test(test_hold_newlines),
+        cmocka_unit_test(test_bytes),
     };
     return cmocka_run_group_tests_name("stop", tests, NULL, NULL);
 }
