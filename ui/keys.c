@@ -140,10 +140,13 @@ decode_csi(struct ui_keys *k, size_t lead, bool late, struct ui_key *key)
 {
     const char *s = k->in.v + k->pos + lead + 2;
     const size_t n = k->in.n - k->pos - lead - 2;
-    if (n >= 2 && s[0] == '[') /* the Linux console's function keys */
+    if (n > 0 && s[0] == '[') { /* the Linux console's function keys */
+        if (n < 2)
+            return late ? drop(k, lead + 3) : MORE;
         return s[1] >= 'A' && s[1] <= 'E'
                    ? found(k, lead + 4, key, UI_KEY_F, 0, (uint32_t)(s[1] - 'A' + 1))
                    : drop(k, lead + 4);
+    }
     size_t i = 0;
     while (i < n && i < CSI_MAX && s[i] >= 0x20 && s[i] <= 0x3F)
         i++;

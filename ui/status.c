@@ -318,8 +318,8 @@ static const struct {
     int field, form;
 } shorten[] = {
     {F_MEM, 1},   {F_REUSE, 1}, {F_SPEED, 1}, {F_MEM, 2},   {F_TTFT, 1},  {F_CTX, 1},
-    {F_REUSE, 2}, {F_MISS, 1},  {F_CTX, 2},   {F_REUSE, 3}, {F_TTFT, 2},  {F_SPEED, 2},
-    {F_REUSE, 4}, {F_TTFT, 3},  {F_SPEED, 3}, {SEP, 1},     {F_MISS, 2},  {F_REUSE, 5},
+    {F_REUSE, 2}, {F_CTX, 2},   {F_TTFT, 2},  {F_SPEED, 2}, {F_REUSE, 3}, {F_REUSE, 4},
+    {F_TTFT, 3},  {F_SPEED, 3}, {SEP, 1},     {F_MISS, 1},  {F_MISS, 2},  {F_REUSE, 5},
     {F_CTX, 3},   {F_MISS, 3},  {F_CTX, 4},   {F_REUSE, 6}, {F_SPEED, 4}, {F_TTFT, 4},
 };
 
