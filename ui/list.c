@@ -176,6 +176,7 @@ filter_key(struct ui_list_view *v, const struct ui_key *key, struct ui_event *ev
     if (v->filter.version != v->filter_told) {
         v->filter_told = v->filter.version;
         tell(v, UI_EVENT_LIST_FILTER, &v->filter, ev);
+        ev->id = 0;
     }
 }
 

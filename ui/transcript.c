@@ -279,6 +279,20 @@ ui_transcript_lines(struct ui_transcript *t, struct ui_line *lines)
     return n;
 }
 
+static long
+lines_since_seen(const struct ui_transcript *t)
+{
+    if (t->seen.msg >= t->n)
+        return 0;
+    const long last = n_lines(t, t->seen.msg) - 1, line = line_of(t, &t->seen);
+    /* A line that begins where the text ended then was empty, and is new. */
+    const bool whole = place_of(t, t->seen.msg, line).off == t->seen.off;
+    long n = last - line + whole;
+    for (int i = t->seen.msg + 1; i < t->n; i++)
+        n += n_lines(t, i);
+    return n;
+}
+
 long
 ui_transcript_below(struct ui_transcript *t, long *n_new)
 {
@@ -292,11 +306,6 @@ ui_transcript_below(struct ui_transcript *t, long *n_new)
     long below = n_lines(t, msg) - 1 - line;
     for (int i = msg + 1; i < t->n; i++)
         below += n_lines(t, i);
-    if (t->seen.msg < t->n) {
-        *n_new = n_lines(t, t->seen.msg) - 1 - line_of(t, &t->seen);
-        for (int i = t->seen.msg + 1; i < t->n; i++)
-            *n_new += n_lines(t, i);
-    }
-    *n_new = PLY_MIN(*n_new, below);
+    *n_new = PLY_MIN(lines_since_seen(t), below);
     return below;
 }
