@@ -156,12 +156,12 @@ def _():
                  ["--session", "x", "-m", "a.gguf"]):
         r = rig.run(*args)
         equal((r.code, rig.noted("pip-calls")), (7, []), " ".join(args) + ": " + r.errtext)
-    for args in ([], ["-p", "-m"], ["-p", "--help"], ["-n", "5", "--jsonl"], ["bench"]):
+    for args in ([], ["-p", "-m"], ["--system", "--help"], ["-n", "5", "--jsonl"], ["bench"]):
         r = rig.run(*args)
         equal((r.code, len(rig.noted("pip-calls"))), (1, 1), " ".join(args) + ": " + r.errtext)
         os.unlink(os.path.join(rig.fake, "pip-calls"))
     # A saved session may have a model of its own: tried, but not insisted on.
-    for args in (["resume", "x"], ["-C"], ["--session", "x"]):
+    for args in (["resume", "x"], ["-C"], ["--session", "--help"]):
         r = rig.run(*args)
         equal((r.code, len(rig.noted("pip-calls"))), (7, 1), " ".join(args) + ": " + r.errtext)
         os.unlink(os.path.join(rig.fake, "pip-calls"))
