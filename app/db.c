@@ -186,6 +186,15 @@ db_bind_null(struct db_stmt *q, const char *name)
     bind_result(q, sqlite3_bind_null(q->stmt, bind_index(q, name)));
 }
 
+void
+db_bind_id(struct db_stmt *q, const char *name, int64_t id)
+{
+    if (id)
+        db_bind_int(q, name, id);
+    else
+        db_bind_null(q, name);
+}
+
 int
 db_step(struct db_stmt *q, struct ply_err *err)
 {

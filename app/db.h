@@ -34,6 +34,7 @@ void db_bind_text(struct db_stmt *q, const char *name, const char *text, size_t 
 void db_bind_str(struct db_stmt *q, const char *name, const char *s);
 void db_bind_blob(struct db_stmt *q, const char *name, const void *bytes, size_t len);
 void db_bind_null(struct db_stmt *q, const char *name);
+void db_bind_id(struct db_stmt *q, const char *name, int64_t id); /* 0 binds NULL */
 /* 1: a row; 0: no more; negative: failed. After 0 and failure the statement is done. */
 int db_step(struct db_stmt *q, struct ply_err *err);
 void db_done(struct db_stmt *q);

@@ -24,15 +24,20 @@ static_assert(APP_VERB_COUNT <= 32, "opts_def.verbs has 32 bits");
 
 /* clang-format off */
 #define FLAG(id, names, field, verbs, group, help) \
-    {id, names, NULL, OPTS_FLAG, offsetof(struct app_opts, field), 0, 0, NULL, NULL, verbs, group, help}
+    {id, names, NULL, OPTS_FLAG, offsetof(struct app_opts, field), 0, 0, NULL, NULL, verbs, \
+     group, help}
 #define TEXT(id, names, arg, field, verbs, group, help) \
-    {id, names, arg, OPTS_TEXT, offsetof(struct app_opts, field), 0, 0, NULL, NULL, verbs, group, help}
+    {id, names, arg, OPTS_TEXT, offsetof(struct app_opts, field), 0, 0, NULL, NULL, verbs, \
+     group, help}
 #define INT(id, names, field, min, max, verbs, group, help) \
-    {id, names, "N", OPTS_INT, offsetof(struct app_opts, field), min, max, NULL, NULL, verbs, group, help}
+    {id, names, "N", OPTS_INT, offsetof(struct app_opts, field), min, max, NULL, NULL, \
+     verbs, group, help}
 #define FLOAT(id, names, field, min, max, verbs, group, help) \
-    {id, names, "X", OPTS_FLOAT, offsetof(struct app_opts, field), min, max, NULL, NULL, verbs, group, help}
+    {id, names, "X", OPTS_FLOAT, offsetof(struct app_opts, field), min, max, NULL, NULL, \
+     verbs, group, help}
 #define CHOICE(id, names, kind, words, reserved, field, group, help) \
-    {id, names, "WORD", kind, offsetof(struct app_opts, field), 0, 0, words, reserved, OPTS_ANY, group, help}
+    {id, names, "WORD", kind, offsetof(struct app_opts, field), 0, 0, words, reserved, \
+     OPTS_ANY, group, help}
 #define RESERVED(id, names, arg) \
     {id, names, arg, OPTS_RESERVED, 0, 0, 0, NULL, NULL, OPTS_ANY, OPTS_GROUP_HIDDEN, NULL}
 
@@ -150,7 +155,8 @@ const struct opts_verb opts_verbs[APP_VERB_COUNT] = {
         "ID is a number or a title; quote a title of several words.\n"},
     [APP_VERB_RM] = {"rm", "ID...", 1, MANY, "delete sessions for good",
         "ID is a number or a title. The text is overwritten in the database.\n"},
-    [APP_VERB_EXPORT] = {"export", "ID", 1, MANY, "write a session as Markdown, or with --json all of it",
+    [APP_VERB_EXPORT] = {"export", "ID", 1, MANY,
+        "write a session as Markdown, or with --json all of it",
         "ID is a number or a title.\n"},
     [APP_VERB_IMPORT] = {"import", "FILE", 1, 1, "read sessions that export --json wrote",
         "FILE '-' is standard input.\n"},
@@ -161,7 +167,8 @@ const struct opts_verb opts_verbs[APP_VERB_COUNT] = {
         "One JSON line a position, the last with perplexity and, with --hash, a hash of all\n"
         "logits.\n"},
     [APP_VERB_BENCH] = {"bench", "", 0, 0, "measure prefill and decode speed", NULL},
-    [APP_VERB_CACHE] = {"cache", "ls|stat|verify|clear", 1, 1, "look after the KV cache on disk", NULL},
+    [APP_VERB_CACHE] = {"cache", "ls|stat|verify|clear", 1, 1,
+        "look after the KV cache on disk", NULL},
     [APP_VERB_INFO] = {"info", "[FILE]", 0, 1, "what a model file is, and how it would run", NULL},
     [APP_VERB_DOCTOR] = {"doctor", "", 0, 0, "check this installation", NULL},
 };

@@ -127,7 +127,7 @@ const char *const sql_text[SQL_COUNT] = {
 
     [SQL_SESSION_INSERT] =
         "INSERT INTO sessions (title, title_by_user, owner, created_ms, updated_ms)"
-        " VALUES (:title, :title_by_user, :owner, :now, :now)",
+        " VALUES (:title, :title_by_user, :owner, :created_ms, :updated_ms)",
     [SQL_SESSION_UPDATE] =
         "UPDATE sessions SET model_path = :model_path, model_name = :model_name,"
         " model_fp = :model_fp, template = :template, n_ctx = :n_ctx, sampling = :sampling,"
@@ -177,6 +177,12 @@ const char *const sql_text[SQL_COUNT] = {
         " sampling, prompt_toks, cached_toks, evaluated_toks, drafted_toks, predicted_toks,"
         " ttft_ms, tokenize_ms, restore_ms, prefill_ms, decode_ms, predicted_ms,"
         " reuse_reason, created_ms FROM messages WHERE id = :id",
+    /* The columns of SQL_MESSAGE_GET, and the id. */
+    [SQL_MESSAGE_TREE] =
+        "SELECT session, parent, role, content, ids, writing, finish, model_fp, template,"
+        " sampling, prompt_toks, cached_toks, evaluated_toks, drafted_toks, predicted_toks,"
+        " ttft_ms, tokenize_ms, restore_ms, prefill_ms, decode_ms, predicted_ms,"
+        " reuse_reason, created_ms, id FROM messages WHERE session = :session ORDER BY id",
     [SQL_MESSAGE_EXISTS] = "SELECT 1 FROM messages WHERE id = :id AND session = :session",
     [SQL_MESSAGE_REMOVE] = "DELETE FROM messages WHERE id = :id AND session = :session"
                            " AND NOT EXISTS (SELECT 1 FROM messages WHERE parent = :id)",

@@ -105,7 +105,7 @@ struct store_session {
     char *template_name; /* --chat-template; NULL: the file's own; "raw" */
     int n_ctx;           /* 0: the default */
     bool has_sampling;
-    struct ply_sampling sampling;
+    struct ply_sampling sampling; /* as the file has it: ply_sampling_check() before use */
     char *system; /* NULL: what the template adds; "": none */
     char *draft;  /* unsent text; NUL-free by the editor's contract */
     int64_t place_msg; /* the message at the top of the screen; 0: at the end */
@@ -181,6 +181,23 @@ int store_siblings(struct store *st, int64_t session, int64_t msg, int64_t **ids
 /* Make the path run through msg, down to the newest end below it. Unsaved messages must have
  * been saved. */
 int store_session_goto(struct store *st, struct store_session *s, int64_t msg, struct ply_err *err);
+
+/* ---- whole sessions -------------------------------------------------------------------- */
+
+/* All messages of a session, on all branches, each after its parent. */
+struct store_tree {
+    struct store_msg *v;
+    int64_t *parents; /* [n] ids; 0: a root */
+    size_t n;
+    size_t n_skipped; /* damaged ones; what hung on them hangs on their parents */
+};
+int store_tree_load(struct store *st, int64_t session, struct store_tree *out, struct ply_err *err);
+void store_tree_fini(struct store_tree *t);
+/* Store a session anew: settings and title of s, whose path is not looked at, and the messages
+ * of t. Ids in t are only names; s->id becomes the new session's. leaf: the id in t of the
+ * current path's end, 0 for the last message. PLY_EFORMAT: a parent that is not before its child. */
+int store_tree_insert(struct store *st, struct store_session *s, const struct store_tree *t,
+                      int64_t leaf, struct ply_err *err);
 
 /* ---- lists ----------------------------------------------------------------------------- */
 

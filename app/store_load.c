@@ -112,6 +112,14 @@ string_read(struct db_stmt *q, int col, char **out)
     return store_string_set(out, db_text(q, col, NULL));
 }
 
+/* A count that makes sense, else 0. */
+static int
+small_read(struct db_stmt *q, int col)
+{
+    int64_t v = db_int(q, col);
+    return v >= 0 && v <= 1 << 24 ? (int)v : 0;
+}
+
 /* The row's columns; the path comes after. */
 static int
 row_read(struct store *st, int64_t id, struct store_session *s, struct ply_err *err)
@@ -133,11 +141,11 @@ row_read(struct store *st, int64_t id, struct store_session *s, struct ply_err *
     s->title_by_user = db_int(q, 1) != 0;
     const char *fp = db_text(q, 4, NULL);
     snprintf(s->model_fp, sizeof(s->model_fp), "%s", fp ? fp : "");
-    s->n_ctx = (int)db_int(q, 6);
+    s->n_ctx = small_read(q, 6);
     s->has_sampling = store_sampling_read(db_text(q, 7, NULL), &s->sampling);
     s->seen_leaf = db_int(q, 10);
     s->place_msg = db_int(q, 11);
-    s->place_line = (int)db_int(q, 12);
+    s->place_line = small_read(q, 12);
     s->shared = store_owner_is_other(st, db_text(q, 13, NULL));
     s->created_ms = db_int(q, 14);
     s->updated_ms = db_int(q, 15);

@@ -17,6 +17,14 @@ int store_msg_bind(struct db_stmt *q, const struct store_msg *m, struct store_bo
 /* The row of SQL_MESSAGE_GET. PLY_EFORMAT (err untouched): a damaged row. */
 int store_msg_read(struct db_stmt *q, struct store_msg *m, struct ply_err *err);
 
+/* Within a transaction. A session's row; its settings; a message under parent (0: a root). */
+int store_row_insert(struct store *st, const struct store_session *s, const char *owner,
+                     int64_t *id, struct ply_err *err);
+int store_row_update(struct store *st, const struct store_session *s, int64_t id, int64_t leaf,
+                     int64_t updated_ms, struct ply_err *err);
+int store_message_insert(struct store *st, int64_t session, int64_t parent,
+                         const struct store_msg *m, int64_t *id, struct ply_err *err);
+
 /* JSON, to be freed; NULL: no memory. */
 char *store_sampling_write(const struct ply_sampling *p);
 /* False, *out untouched, when json is NULL or not what the other writes. */

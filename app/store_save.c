@@ -29,19 +29,22 @@ no_session(int64_t id, struct ply_err *err)
 
 /* ---- the session's row ----------------------------------------------------------------- */
 
-static int
-row_insert(struct store *st, const struct store_session *s, struct save *sv, struct ply_err *err)
+int
+store_row_insert(struct store *st, const struct store_session *s, const char *owner, int64_t *id,
+                 struct ply_err *err)
 {
     struct db_stmt *q;
+    int64_t now = store_now_ms();
     int rc = db_query(st->db, SQL_SESSION_INSERT, &q, err);
     if (rc)
         return rc;
     db_bind_str(q, ":title", s->title ? s->title : "");
     db_bind_int(q, ":title_by_user", s->title_by_user);
-    db_bind_str(q, ":owner", st->owner);
-    db_bind_int(q, ":now", store_now_ms());
+    db_bind_str(q, ":owner", owner);
+    db_bind_int(q, ":created_ms", s->created_ms ? s->created_ms : now);
+    db_bind_int(q, ":updated_ms", s->updated_ms ? s->updated_ms : now);
     rc = db_finish(q, err);
-    sv->session = db_last_id(st->db);
+    *id = db_last_id(st->db);
     return rc;
 }
 
@@ -67,9 +70,9 @@ row_look(struct store *st, const struct store_session *s, struct save *sv, struc
     return rc ? ply_fail(err, rc, "no memory for a title") : PLY_OK;
 }
 
-static int
-row_update(struct store *st, const struct store_session *s, const struct save *sv,
-           struct ply_err *err)
+int
+store_row_update(struct store *st, const struct store_session *s, int64_t id, int64_t leaf,
+                 int64_t updated_ms, struct ply_err *err)
 {
     struct db_stmt *q;
     char *sampling = s->has_sampling ? store_sampling_write(&s->sampling) : NULL;
@@ -77,7 +80,7 @@ row_update(struct store *st, const struct store_session *s, const struct save *s
         return ply_fail(err, PLY_ENOMEM, "no memory to store a session");
     int rc = db_query(st->db, SQL_SESSION_UPDATE, &q, err);
     if (!rc) {
-        db_bind_int(q, ":id", sv->session);
+        db_bind_int(q, ":id", id);
         db_bind_str(q, ":model_path", s->model_path);
         db_bind_str(q, ":model_name", s->model_name);
         db_bind_str(q, ":model_fp", s->model_fp[0] ? s->model_fp : NULL);
@@ -86,13 +89,10 @@ row_update(struct store *st, const struct store_session *s, const struct save *s
         db_bind_str(q, ":sampling", sampling);
         db_bind_str(q, ":system", s->system);
         db_bind_str(q, ":draft", s->draft);
-        if (sv->leaf)
-            db_bind_int(q, ":leaf", sv->leaf);
-        else
-            db_bind_null(q, ":leaf");
+        db_bind_id(q, ":leaf", leaf);
         db_bind_int(q, ":place_msg", s->place_msg);
         db_bind_int(q, ":place_line", s->place_line);
-        db_bind_int(q, ":updated_ms", sv->changed ? store_now_ms() : 0);
+        db_bind_int(q, ":updated_ms", updated_ms);
         rc = db_finish(q, err);
     }
     free(sampling);
@@ -179,31 +179,42 @@ messages_remove(struct store *st, const struct store_session *s, struct save *sv
     return PLY_OK;
 }
 
-/* A message with id 0 under parent, or the stored one anew. */
 static int
-message_write(struct store *st, int64_t session, int64_t parent, const struct store_msg *m,
-              bool insert, struct ply_err *err)
+message_finish(struct db_stmt *q, const struct store_msg *m, struct ply_err *err)
 {
-    struct db_stmt *q;
     struct store_bound bound;
-    int rc = db_query(st->db, insert ? SQL_MESSAGE_INSERT : SQL_MESSAGE_UPDATE, &q, err);
+    int rc = store_msg_bind(q, m, &bound, err);
     if (!rc)
-        rc = store_msg_bind(q, m, &bound, err);
-    if (rc)
-        return rc;
-    if (insert) {
-        db_bind_int(q, ":session", session);
-        if (parent)
-            db_bind_int(q, ":parent", parent);
-        else
-            db_bind_null(q, ":parent");
-        db_bind_int(q, ":created_ms", m->created_ms ? m->created_ms : store_now_ms());
-    } else {
-        db_bind_int(q, ":id", m->id);
-    }
-    rc = db_finish(q, err);
+        rc = db_finish(q, err);
     store_bound_fini(&bound);
     return rc;
+}
+
+int
+store_message_insert(struct store *st, int64_t session, int64_t parent, const struct store_msg *m,
+                     int64_t *id, struct ply_err *err)
+{
+    struct db_stmt *q;
+    int rc = db_query(st->db, SQL_MESSAGE_INSERT, &q, err);
+    if (rc)
+        return rc;
+    db_bind_int(q, ":session", session);
+    db_bind_id(q, ":parent", parent);
+    db_bind_int(q, ":created_ms", m->created_ms ? m->created_ms : store_now_ms());
+    rc = message_finish(q, m, err);
+    *id = db_last_id(st->db);
+    return rc;
+}
+
+static int
+message_update(struct store *st, const struct store_msg *m, struct ply_err *err)
+{
+    struct db_stmt *q;
+    int rc = db_query(st->db, SQL_MESSAGE_UPDATE, &q, err);
+    if (rc)
+        return rc;
+    db_bind_int(q, ":id", m->id);
+    return message_finish(q, m, err);
 }
 
 static int
@@ -216,16 +227,18 @@ messages_write(struct store *st, const struct store_session *s, struct save *sv,
         return ply_fail(err, PLY_ENOMEM, "no memory to store a session");
     for (size_t i = 0; i < s->n_path; i++) {
         const struct store_msg *m = &s->path[i];
-        bool insert = i >= sv->first_new;
-        if (insert || m->dirty) {
-            int rc = message_write(st, sv->session, sv->leaf, m, insert, err);
-            if (rc)
-                return rc;
-            sv->changed = true;
-        }
-        if (insert)
-            sv->new_ids[i - sv->first_new] = db_last_id(st->db);
-        sv->leaf = insert ? sv->new_ids[i - sv->first_new] : m->id;
+        int64_t id = m->id;
+        int rc = PLY_OK;
+        if (i >= sv->first_new)
+            rc = store_message_insert(st, sv->session, sv->leaf, m, &id, err);
+        else if (m->dirty)
+            rc = message_update(st, m, err);
+        if (rc)
+            return rc;
+        if (i >= sv->first_new)
+            sv->new_ids[i - sv->first_new] = id;
+        sv->changed = sv->changed || i >= sv->first_new || m->dirty;
+        sv->leaf = id;
     }
     return PLY_OK;
 }
@@ -235,7 +248,8 @@ messages_write(struct store *st, const struct store_session *s, struct save *sv,
 static int
 save_in_transaction(struct store *st, struct store_session *s, struct save *sv, struct ply_err *err)
 {
-    int rc = s->id ? row_look(st, s, sv, err) : row_insert(st, s, sv, err);
+    int rc =
+        s->id ? row_look(st, s, sv, err) : store_row_insert(st, s, st->owner, &sv->session, err);
     if (!rc)
         rc = messages_remove(st, s, sv, err);
     if (!rc)
@@ -243,7 +257,7 @@ save_in_transaction(struct store *st, struct store_session *s, struct save *sv, 
     if (!rc)
         rc = messages_write(st, s, sv, err);
     if (!rc)
-        rc = row_update(st, s, sv, err);
+        rc = store_row_update(st, s, sv->session, sv->leaf, sv->changed ? store_now_ms() : 0, err);
     if (!rc)
         rc = title_make(st, s, sv, err);
     return rc;
