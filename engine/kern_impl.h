@@ -23,6 +23,7 @@
 
 #define KERN_INLINE static inline __attribute__((always_inline))
 #define KERN_LANES 16u
+#define KV_GROUP 32u /* elements of a key or value that share a scale in q8_0 */
 
 /* Before a loop with a constant count of at most 16: the body so many times, no loop. */
 #ifdef __clang__
@@ -34,7 +35,7 @@
 /* kern_act.c */
 void KERN(quant_a8)(const float *x, size_t ld, uint32_t m, uint32_t t0, const struct ply_acts *a);
 void KERN(quant_a12)(const float *x, size_t ld, uint32_t m, uint32_t t0, const struct ply_acts *a);
-/* kern_mm.c, or kern_mm_<isa>.c */
+/* kern_mm.c or kern_mm_<isa>.c */
 #define KERN_MM_ARGS                                                                \
     const uint8_t *packed, uint32_t n_in, uint32_t n_out, uint32_t p0, uint32_t p1, \
         const struct ply_acts *a, uint32_t m, float *out, size_t ld
@@ -51,7 +52,7 @@ void KERN(gelu_tanh_mul)(float *gate, const float *up, uint32_t n);
 void KERN(scale)(float *x, float s, uint32_t n);
 void KERN(exp)(float *y, const float *x, uint32_t n);
 void KERN(rope)(float *x, const float *cs, uint32_t dim, bool neox);
-/* kern_attn.c */
+/* kern_attn.c; attn_chunk: kern_attn_chunk.c or kern_attn_<isa>.c */
 void KERN(k_store_f16)(uint8_t *k, uint32_t slot, const float *x, uint32_t d);
 void KERN(v_store_f16)(uint8_t *v, uint32_t slot, const float *x, uint32_t d);
 void KERN(k_store_q8)(uint8_t *k, uint32_t slot, const float *x, uint32_t d);

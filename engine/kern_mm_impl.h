@@ -62,22 +62,32 @@ unpack_block(const uint8_t *panel, struct ply_mm_layout l, uint32_t b, struct bl
         memcpy(w->sub, codes + ply_mm_code_bytes(l), sizeof(w->sub));
 }
 
-/* n vectors over a slab, in whole tiles and one part of a tile. */
-KERN_INLINE void
-slab_times(struct ply_mm_layout l, bool a12, const struct block *w, uint32_t n_blocks,
-           const struct ply_acts *a, size_t at, uint32_t n, float (*acc)[KERN_LANES])
+/* Vectors t.. over a slab in as many tiles of `tile` as go into n; returns where it stopped. */
+KERN_INLINE uint32_t
+slab_tiles(struct ply_mm_layout l, bool a12, const struct block *w, uint32_t n_blocks,
+           const struct ply_acts *a, size_t at, uint32_t tile, uint32_t t, uint32_t n,
+           float (*acc)[KERN_LANES])
 {
     const size_t stride = a->n / 32;
-    const uint32_t tile = MM_TILE(l, a12);
-    uint32_t t = 0;
     for (; t + tile <= n; t += tile) {
         for (uint32_t b = 0; b < n_blocks; b++)
             tile_block(l, a12, w + b, a, at + t * stride + b, stride, tile, acc + t);
     }
-    for (; t < n; t++) {
-        for (uint32_t b = 0; b < n_blocks; b++)
-            tile_block(l, a12, w + b, a, at + t * stride + b, stride, 1, acc + t);
-    }
+    return t;
+}
+
+KERN_INLINE void
+slab_times(struct ply_mm_layout l, bool a12, const struct block *w, uint32_t n_blocks,
+           const struct ply_acts *a, size_t at, uint32_t n, float (*acc)[KERN_LANES])
+{
+    const uint32_t tile = MM_TILE(l, a12);
+    uint32_t t = slab_tiles(l, a12, w, n_blocks, a, at, tile, 0, n, acc);
+    if (tile >= 8)
+        t = slab_tiles(l, a12, w, n_blocks, a, at, 4, t, n, acc);
+    if (tile >= 4)
+        t = slab_tiles(l, a12, w, n_blocks, a, at, 2, t, n, acc);
+    if (tile >= 2)
+        slab_tiles(l, a12, w, n_blocks, a, at, 1, t, n, acc);
 }
 
 KERN_INLINE void

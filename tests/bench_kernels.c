@@ -144,9 +144,9 @@ bench_vec(const struct ply_kernels *k)
     for (size_t f = 0; f < PLY_COUNT(names); f++) {
         double best = 1e9;
         for (int r = 0; r < ROUNDS; r++) {
-            memcpy(x, y, sizeof(x));
             const double t = seconds();
             for (int i = 0; i < 50; i++) {
+                memcpy(x, y, sizeof(x)); /* else products dwindle into slow subnormals */
                 switch (f) {
                 case 0: k->quant_a8(y, 1536, 1, 0, &a); break;
                 case 1: k->rms_norm(x, y, y, 1536, 1e-5f); break;
@@ -185,7 +185,7 @@ main(int argc, char **argv)
         bench_type(k, pool, slot, false);
     bench_type(k, pool, ply_mm_slot(PLY_TYPE_Q8_0), true);
     static const uint32_t ds[] = {64, 256};
-    static const size_t ns[] = {1, 3, 4, 24, 192};
+    static const size_t ns[] = {1, 2, 3, 4, 24, 192};
     for (size_t i = 0; i < PLY_COUNT(ds) * PLY_COUNT(ns); i++)
         bench_attn(k, ds[i / PLY_COUNT(ns)], ns[i % PLY_COUNT(ns)]);
     bench_vec(k);
