@@ -92,10 +92,21 @@ choose_ctx(struct ply_engine *e)
                 trained);
 }
 
-/* What an engine takes, by purpose. */
+/* What an engine takes, by purpose. ctx: what grows with the context, kv and tables. */
 struct need {
-    uint64_t weights, kv, scratch;
+    uint64_t weights, kv, ctx, scratch;
 };
+
+static void
+add_up(const struct ply_engine *e, struct ply_forward_opts fo, struct need *need)
+{
+    const uint64_t all = ply_forward_bytes(&fo);
+    fo.n_ctx = PLY_MIN(fo.n_ctx, PLY_BLOCK_TOKS);
+    need->weights = ply_weights_bytes(e->model, e->opts.precision == PLY_PRECISION_FULL);
+    need->kv = ply_kv_blocks((size_t)e->opts.n_ctx) * fo.kv->block_bytes;
+    need->scratch = ply_forward_bytes(&fo);
+    need->ctx = need->kv + all - need->scratch;
+}
 
 /* The KV budget: what was asked for, if a whole context fits; else the default, and at least a
  * whole context. */
@@ -118,11 +129,11 @@ check_memory(const struct ply_engine *e, const struct need *need, uint64_t avail
              struct ply_err *err)
 {
     const uint64_t fixed = need->weights + need->scratch;
-    if (fixed + need->kv <= available)
+    if (fixed + need->ctx <= available)
         return PLY_OK;
     return ply_fail(err, PLY_ENOMEM, "%llu MiB are needed (weights %llu, context of %d tokens %llu, "
-                    "buffers %llu) and %llu are available: %s", mib(fixed + need->kv),
-                    mib(need->weights), e->opts.n_ctx, mib(need->kv), mib(need->scratch),
+                    "buffers %llu) and %llu are available: %s", mib(fixed + need->ctx),
+                    mib(need->weights), e->opts.n_ctx, mib(need->ctx), mib(need->scratch),
                     mib(available), fixed < available ? "lower -c" : "use a smaller model");
 }
 
@@ -152,11 +163,8 @@ open_memory(struct ply_engine *e, struct ply_err *err)
         return rc;
     struct ply_forward_opts fo = {.model = e->model, .weights = &e->weights, .kern = e->kern,
                                   .kv = &layout, .pool = e->pool, .n_ctx = (uint32_t)e->opts.n_ctx};
-    const struct need need = {
-        .weights = ply_weights_bytes(e->model, full),
-        .kv = ply_kv_blocks((size_t)e->opts.n_ctx) * layout.block_bytes,
-        .scratch = ply_forward_bytes(&fo),
-    };
+    struct need need;
+    add_up(e, fo, &need);
     rc = check_memory(e, &need, available, err);
     if (rc == PLY_OK)
         rc = choose_budget(e, available, &need, err);
@@ -169,7 +177,7 @@ open_memory(struct ply_engine *e, struct ply_err *err)
         rc = ply_forward_new(&e->forward, &fo, err);
     }
     e->info.weight_bytes = need.weights;
-    e->info.scratch_bytes = need.scratch;
+    e->info.scratch_bytes = need.scratch + need.ctx - need.kv;
     e->info.kv_bytes_per_tok = layout.block_bytes / PLY_BLOCK_TOKS;
     return rc;
 }

@@ -43,7 +43,7 @@ struct ply_forward;
 
 int ply_forward_new(struct ply_forward **out, const struct ply_forward_opts *o, struct ply_err *err);
 void ply_forward_free(struct ply_forward **f);
-/* Bytes that new will take: activations, rotary tables, attention's partial results. */
+/* Bytes that new will take, but for panels that OpenBLAS works on (some MiB at most). */
 uint64_t ply_forward_bytes(const struct ply_forward_opts *o);
 
 /* Compute a batch of 1..PLY_EVAL_TOKS_MAX rows in all. Keys and values are written to the

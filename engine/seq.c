@@ -3,7 +3,6 @@
  * and only then lets the sequences grow. */
 #include "engine/seq.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -237,9 +236,13 @@ ply_seq_step(struct ply_seq *const *seqs, const int32_t *ids, size_t n, struct p
         e->step[i] = (struct ply_item){
             .seq = seqs[i], .ids = &ids[i], .n_ids = 1, .n_want = 1, .logits = seqs[i]->logits};
     const int rc = eval(e, e->step, n, NULL, NULL, err);
-    /* After a failure the sequences are as they were, but some logits may be overwritten. */
-    for (size_t i = 0; i < n; i++)
-        seqs[i]->has_logits = rc == PLY_OK;
+    /* The forward pass may have spoiled logits before it failed; nothing earlier touches them. */
+    for (size_t i = 0; i < n; i++) {
+        if (rc == PLY_OK)
+            seqs[i]->has_logits = true;
+        else if (rc == PLY_ECANCELLED || rc == PLY_ENUMERIC)
+            seqs[i]->has_logits = false;
+    }
     return rc;
 }
 
@@ -291,12 +294,13 @@ reuse_live(struct ply_seq *s, const int32_t *ids, size_t n, bool cold, struct pl
 
 /* Ids per evaluation: many make matrix products efficient, few keep cancel and progress quick. */
 static size_t
-chunk_size(const struct ply_engine *e, const struct ply_sync_opts *opts)
+chunk_size(const struct ply_engine *e, const struct ply_sync_opts *opts, size_t n_left)
 {
+    const double fit = e->toks_per_s * CHUNK_S;
+    size_t n = fit < CHUNK_MIN ? CHUNK_MIN : fit > CHUNK_MAX ? CHUNK_MAX : (size_t)fit / 64 * 64;
     if (opts->chunk > 0)
-        return PLY_MIN(opts->chunk, PLY_EVAL_TOKS_MAX);
-    const double want = e->toks_per_s * CHUNK_S;
-    return want < CHUNK_MIN ? CHUNK_MIN : want > CHUNK_MAX ? CHUNK_MAX : (size_t)want / 64 * 64;
+        n = PLY_MIN(opts->chunk, PLY_EVAL_TOKS_MAX);
+    return PLY_MIN(n, n_left);
 }
 
 struct progress {
@@ -306,14 +310,20 @@ struct progress {
 };
 
 static void
+progress_say(struct progress *p, size_t n)
+{
+    p->last = now_s();
+    if (p->opts->progress)
+        p->opts->progress(p->opts->user, n, p->total);
+}
+
+/* Within an evaluation, a layer's share of its ids counts as done. */
+static void
 progress_tick(void *user, uint32_t layer, uint32_t n_layer)
 {
     struct progress *p = user;
-    const double now = now_s();
-    if (now - p->last < PROGRESS_S)
-        return;
-    p->last = now;
-    p->opts->progress(p->opts->user, p->done + p->chunk * layer / n_layer, p->total);
+    if (now_s() - p->last >= PROGRESS_S)
+        progress_say(p, p->done + p->chunk * layer / n_layer);
 }
 
 /* Append ids[s->n..n) in chunks; the logits of the last are the sequence's. */
@@ -326,21 +336,20 @@ extend(struct ply_seq *s, const int32_t *ids, size_t n, const struct ply_sync_op
     struct progress p = {.opts = opts, .total = n - kept, .last = now_s()};
     while (s->n < n) {
         const double t0 = now_s();
-        p.chunk = PLY_MIN(chunk_size(e, opts), n - s->n);
+        p.chunk = chunk_size(e, opts, n - s->n);
         const bool last = s->n + p.chunk == n;
         const struct ply_item item = {.seq = s, .ids = ids + s->n, .n_ids = p.chunk,
                                       .n_want = last, .logits = s->logits};
         const int rc = eval(e, &item, 1, opts->progress ? progress_tick : NULL, &p, err);
         if (rc != PLY_OK)
             return rc;
+        s->has_logits = last;
         p.done = s->n - kept;
         const double t = now_s() - t0;
         if (p.chunk >= CHUNK_MIN && t > 0)
             e->toks_per_s = (double)p.chunk / t;
-        s->has_logits = last;
+        progress_say(&p, p.done);
     }
-    if (opts->progress)
-        opts->progress(opts->user, p.done, p.total);
     return PLY_OK;
 }
 
@@ -370,22 +379,4 @@ ply_seq_sync(struct ply_seq *s, const int32_t *ids, size_t n, const struct ply_s
     r->restore_ms = (t1 - t0) * 1e3;
     r->prefill_ms = (now_s() - t1) * 1e3;
     return rc;
-}
-
-/* ---- hash ---- */
-
-uint64_t
-ply_hash_logits(uint64_t h, const float *logits, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &logits[i], sizeof(bits));
-        if (isnan(logits[i]))
-            bits = 0x7FC00000u;
-        for (int byte = 0; byte < 4; byte++) {
-            h ^= bits >> (8 * byte) & 0xFFu;
-            h *= 0x100000001B3ull;
-        }
-    }
-    return h;
 }
