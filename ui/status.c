@@ -4,7 +4,6 @@
  * words first; at the end what was shortened too much is lengthened again where room is left. */
 #include "ui/status.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +108,14 @@ ui_status_ticks(const struct ui_status *s)
     return s->start_ms >= 0 && waits(s);
 }
 
+/* Seconds since Enter, in full tenths: a clock shows what has passed. */
+static double
+waited_s(const struct ui_status *s, double now)
+{
+    const long tenths = (long)((now - s->start_ms) / 100);
+    return (double)PLY_MAX(tenths, 0L) / 10;
+}
+
 /* ---- fields of the bar ----------------------------------------------------------------- */
 
 enum field { F_STATE, F_TTFT, F_SPEED, F_REUSE, F_MISS, F_CTX, F_MEM, N_FIELDS };
@@ -131,8 +138,7 @@ put_ttft(struct ply_buf *b, const struct bar_in *in, int form)
     const struct ui_status *s = in->s;
     const char *name = form < 3 ? "TTFT " : "";
     if (ui_status_ticks(s)) {
-        const double waited = PLY_MAX(in->now - s->start_ms, 0.0);
-        ui_buf_printf(b, "%s%.1f s..", name, floor(waited / 100) / 10);
+        ui_buf_printf(b, "%s%.1f s..", name, waited_s(s, in->now));
     } else if (form == 0 && split_known(s)) {
         ui_buf_append(b, "TTFT ", 5);
         put_ms(b, s->ttft_ms);
@@ -390,7 +396,7 @@ live_waiting(const struct ui_status *s, double now, int cols, struct ply_buf *ou
     if (s->eta_ms >= 0) {
         put_eta(&part, s->eta_ms);
     } else if (ui_status_ticks(s)) {
-        ui_buf_printf(&part, "%.1f s", floor(PLY_MAX(now - s->start_ms, 0.0) / 100) / 10);
+        ui_buf_printf(&part, "%.1f s", waited_s(s, now));
     }
     add_part(out, &part, cols);
     part.n = 0;

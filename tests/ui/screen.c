@@ -48,6 +48,14 @@ die(const char *what)
     exit(99);
 }
 
+/* libvterm 0.1.4 crashes when a wide character comes to a screen of one column, which happens when
+ * a frame for the old size is under way: its screen has two, and the program knows of one. */
+static int
+emulated_cols(int cols)
+{
+    return cols < 2 ? 2 : cols;
+}
+
 /* ---- start and end --------------------------------------------------------------------- */
 
 static int
@@ -90,7 +98,7 @@ screen_open(const char *const *argv, const char *const *env, int rows, int cols)
     s->rows = rows;
     s->cols = cols;
     s->status = -1;
-    s->vt = vterm_new(rows, cols);
+    s->vt = vterm_new(rows, emulated_cols(cols));
     vterm_set_utf8(s->vt, 1);
     s->vts = vterm_obtain_screen(s->vt);
     vterm_screen_set_callbacks(s->vts, &callbacks, s);
@@ -220,7 +228,7 @@ screen_resize(struct screen *s, int rows, int cols)
         ;
     s->rows = rows;
     s->cols = cols;
-    vterm_set_size(s->vt, rows, cols);
+    vterm_set_size(s->vt, rows, emulated_cols(cols));
     ioctl(s->fd, TIOCSWINSZ, &ws);
 }
 
@@ -285,11 +293,11 @@ screen_find(struct screen *s, const char *text, int *col)
             VTermScreenCell cell;
             size_t n = 0;
             char buf[8];
-            *col = x;
-            done = at <= row;
             vterm_screen_get_cell(s->vts, (VTermPos){.row = y, .col = x}, &cell);
             if (cell.chars[0] == (uint32_t)-1)
                 continue;
+            *col = x;
+            done = at <= row;
             for (int i = 0; i < VTERM_MAX_CHARS_PER_CELL && cell.chars[i]; i++)
                 n += put_utf8(buf, cell.chars[i]);
             row += n > 0 ? n : 1;
@@ -339,20 +347,20 @@ screen_log(const struct screen *s, size_t *n)
 
 /* ---- waiting --------------------------------------------------------------------------- */
 
-/* Pumps until ok() says so; then until the program pauses, so that a half-sent frame is not taken
- * for the screen. */
+/* Pumps until ok() says so. It is asked when the program pauses, so that a half-sent frame is not
+ * taken for the screen. */
 static bool
 wait_for(struct screen *s, bool (*ok)(struct screen *, const void *), const void *arg)
 {
     const double end = now_ms() + SCREEN_WAIT_MS;
-    while (take(s, 0))
-        ;
-    while (!ok(s, arg)) {
+    for (;;) {
+        while (take(s, 10) && now_ms() < end)
+            ;
+        if (ok(s, arg))
+            return true;
         if (now_ms() > end)
             return false;
-        take(s, 10);
     }
-    return true;
 }
 
 static bool

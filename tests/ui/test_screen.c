@@ -11,14 +11,14 @@
 
 #include "tests/ui/puppet.h"
 
-#define CHAT                                                                                       \
-    "msg user|you||09:39|How do I extract a single file from a .tar.gz?",                          \
-        "msg reply|smollm2|ttft 84 ms  41.7 t/s  212 tok  reuse 318/331|[6]|"                      \
-        "Name the member after the archive:\\n\\n    tar -xzf archive.tar.gz "                     \
+#define CHAT                                                                   \
+    "msg user|you||09:39|How do I extract a single file from a .tar.gz?",      \
+        "msg reply|smollm2|ttft 84 ms  41.7 t/s  212 tok  reuse 318/331|[6]|"  \
+        "Name the member after the archive:\\n\\n    tar -xzf archive.tar.gz " \
         "path/in/archive.txt\\n"
 #define HEADER "header SmolLM2-135M Q4_1|en|#12 tar vs cpio|branch 2/3|3 sessions"
-#define IDLE                                                                                       \
-    "status idle ttft=84 tok=1 kv=0 pre=62 dec=21 speed=41.7 itl=24 p95=29 reused=318 "            \
+#define IDLE                                                                            \
+    "status idle ttft=84 tok=1 kv=0 pre=62 dec=21 speed=41.7 itl=24 p95=29 reused=318 " \
     "evaluated=13 used=549 ctx=8192"
 
 static void
@@ -30,7 +30,8 @@ say(struct puppet *p, const char *const *commands)
 }
 
 #define SAY(p, ...) say(p, (const char *const[]){__VA_ARGS__, NULL})
-#define EXPECT(p, ...) assert_true(screen_expect((p)->screen, (const char *const[]){__VA_ARGS__, NULL}))
+#define EXPECT(p, ...) \
+    assert_true(screen_expect((p)->screen, (const char *const[]){__VA_ARGS__, NULL}))
 
 static void
 test_80x24(void **state)
@@ -38,17 +39,13 @@ test_80x24(void **state)
     struct puppet *p = puppet_open(NULL, 24, 80);
     SAY(p, HEADER, CHAT, IDLE);
     screen_keys(p->screen, "And how do I list them first?");
-    EXPECT(p,
-           " SmolLM2-135M Q4_1 [en]   #12 tar vs cpio   branch 2/3               3 sessions",
-           "",
+    EXPECT(p, " SmolLM2-135M Q4_1 [en]   #12 tar vs cpio   branch 2/3               3 sessions", "",
            " you                                                                      09:39",
-           "   How do I extract a single file from a .tar.gz?",
-           "",
+           "   How do I extract a single file from a .tar.gz?", "",
            " smollm2  ttft 84 ms  41.7 t/s  212 tok  reuse 318/331                      [6]",
-           "   Name the member after the archive:",
-           "",
-           "       tar -xzf archive.tar.gz path/in/archive.txt",
-           "", "", "", "", "", "", "", "", "", "", "", "",
+           "   Name the member after the archive:", "",
+           "       tar -xzf archive.tar.gz path/in/archive.txt", "", "", "", "", "", "", "", "", "",
+           "", "", "",
            "────────────────────────────────────────────────────────────────────────────────",
            " > And how do I list them first?",
            " IDLE | TTFT 84 ms | 41.7 t/s ITL 24 ms | reuse 318/331 96% | ctx 549/8192");
@@ -63,25 +60,26 @@ test_100x14(void **state)
     SAY(p, HEADER, CHAT, "msg reply|smollm2|||", "live 2", "note draft prefilled 9 of 11 tok",
         "status prefill start=0 reused=531 evaluated=14 done=14 total=18 eta=100 used=545 ctx=8192",
         "clock 110", "draft next question");
-    EXPECT(p,
-           " SmolLM2-135M Q4_1 [en]   #12 tar vs cpio   branch 2/3                                   3 "
-           "sessions",
-           " you                                                                                      "
-           "    09:39",
-           "   How do I extract a single file from a .tar.gz?",
-           " smollm2  ttft 84 ms  41.7 t/s  212 tok  reuse 318/331                                    "
-           "      [6]",
-           "   Name the member after the archive:",
-           "",
-           "       tar -xzf archive.tar.gz path/in/archive.txt",
-           " smollm2  prefill [###########---] 14/18 tok  eta 0.1 s  (531 reused from RAM)",
-           "", "", "",
-           "──────────────────────────────────────────────────────────────────────────────────────────"
-           "──────────",
-           " > next question                                                        draft prefilled 9 "
-           "of 11 tok",
-           " PREFILL | TTFT 0.1 s.. | 14/18 tok eta 0.1 s | reused 531, evaluated 14 | ctx [------] "
-           "545/8192");
+    EXPECT(
+        p,
+        " SmolLM2-135M Q4_1 [en]   #12 tar vs cpio   branch 2/3                                   "
+        "3 "
+        "sessions",
+        " you                                                                                      "
+        "    09:39",
+        "   How do I extract a single file from a .tar.gz?",
+        " smollm2  ttft 84 ms  41.7 t/s  212 tok  reuse 318/331                                    "
+        "      [6]",
+        "   Name the member after the archive:", "",
+        "       tar -xzf archive.tar.gz path/in/archive.txt",
+        " smollm2  prefill [###########---] 14/18 tok  eta 0.1 s  (531 reused from RAM)", "", "",
+        "",
+        "──────────────────────────────────────────────────────────────────────────────────────────"
+        "──────────",
+        " > next question                                                        draft prefilled 9 "
+        "of 11 tok",
+        " PREFILL | TTFT 0.1 s.. | 14/18 tok eta 0.1 s | reused 531, evaluated 14 | ctx [------] "
+        "545/8192");
     puppet_close(&p);
 }
 
@@ -93,8 +91,7 @@ test_40x10(void **state)
     EXPECT(p, " SmolLM2-135M Q4_1   #12 tar vs cpio", "   a .tar.gz?",
            " smollm2  ttft 84 ms  41.7 t/s  2.. [6]", "   Name the member after the archive:", "",
            "       tar -xzf archive.tar.gz", "   path/in/archive.txt",
-           "────────────────────────────────────────",
-           " >",
+           "────────────────────────────────────────", " >",
            " IDLE 84 ms 41.7 t/s reuse 96% ctx 6%");
     puppet_close(&p);
 }
@@ -109,7 +106,8 @@ test_editing_and_sending(void **state)
     screen_keys(p->screen, "\x15one\x0atwo\x1b\rthree");
     EXPECT(p, "*", "", "", "", "", "*", " > one", "   two", "   three", "*");
     assert_true(screen_until_cursor(p->screen, 8, 8));
-    screen_keys(p->screen, "\x01\x1b[A\x0b" "TWO\r");
+    screen_keys(p->screen, "\x01\x1b[A\x0b"
+                           "TWO\r");
     assert_string_equal(puppet_event(p), "submit one\\nTWO\\nthree");
     assert_true(screen_until_gone(p->screen, "TWO"));
     screen_keys(p->screen, "\x1b[A"); /* from the history */
@@ -132,12 +130,15 @@ static void
 test_escape_enter(void **state)
 {
     struct puppet *p = puppet_open(NULL, 12, 40);
-    screen_keys(p->screen, "a\x1b\r" "b\n" "c\x1b");
+    screen_keys(p->screen, "a\x1b\r"
+                           "b\n"
+                           "c\x1b");
     assert_true(screen_until(p->screen, "   c"));
     screen_pump(p->screen, 150);
     screen_keys(p->screen, "\r");
     assert_true(screen_until(p->screen, "a new line: Enter right after Esc"));
-    screen_keys(p->screen, "\x1b[13;2u" "d\r");
+    screen_keys(p->screen, "\x1b[13;2u"
+                           "d\r");
     assert_string_equal(puppet_event(p), "submit a\\nb\\nc\\n\\nd");
     puppet_close(&p);
 }
@@ -280,10 +281,14 @@ int
 main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_80x24),        cmocka_unit_test(test_100x14),
-        cmocka_unit_test(test_40x10),        cmocka_unit_test(test_editing_and_sending),
-        cmocka_unit_test(test_escape_enter), cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_scrolling),    cmocka_unit_test(test_list_overlay),
+        cmocka_unit_test(test_80x24),
+        cmocka_unit_test(test_100x14),
+        cmocka_unit_test(test_40x10),
+        cmocka_unit_test(test_editing_and_sending),
+        cmocka_unit_test(test_escape_enter),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_scrolling),
+        cmocka_unit_test(test_list_overlay),
         cmocka_unit_test(test_pager_ask_notice),
     };
     puppet_program = argc > 1 ? argv[1] : "tests/ui/ui_demo";
