@@ -39,8 +39,8 @@ void ggufw_key(struct ggufw *w, const char *key, uint32_t type);
 void ggufw_arr(struct ggufw *w, const char *key, uint32_t type, uint64_t n);
 
 /* One tensor; data is padded to the alignment. data may be NULL: zeros. */
-void ggufw_tensor(struct ggufw *w, const char *name, uint32_t type, unsigned n_dims, const uint64_t *ne,
-                  const void *data, size_t n_bytes);
+void ggufw_tensor(struct ggufw *w, const char *name, uint32_t type, unsigned n_dims,
+                  const uint64_t *ne, const void *data, size_t n_bytes);
 
 /* The whole file's bytes at the end of out. */
 void ggufw_finish(const struct ggufw *w, struct ply_buf *out);

@@ -9,9 +9,12 @@
  *   --embd T  --head T      the embedding's type (default: --type); an untied output.weight
  *   --tok bpe|spm  --template NAME|none  --pre NAME  --gaps  --default-system TEXT
  *   --layers N  --ctx N  --seed N  --name TEXT
- *   --bias  --rope-freqs  --rope-scale F    q/k/v biases, Llama 3's frequency divisors, linear scaling
+ *   --bias  --rope-freqs    q/k/v biases, Llama 3's frequency divisors
+ *   --rope-scale F          linear scaling
+ *   --small                 one narrow layer (width 32): seeds for fuzzing
+ *   --vocab-only            no tensors
  *   --nan                   every logit is a NaN
- *   --nan-id ID             only after this id was fed (give --head too, or its own logit is NaN always)
+ *   --nan-id ID             only after this id was fed (with --head, or its own logit always is)
  *
  * Weights are written as packed blocks: random codes under random scales, sized so that a product
  * with a normalised vector is about as large as the vector. A number is a hash of (seed, tensor,
@@ -32,7 +35,7 @@ struct opts {
     struct mkvocab_opts vocab;
     uint32_t layers, ctx;
     uint64_t seed;
-    bool bias, rope_freqs, nan;
+    bool bias, rope_freqs, nan, small, vocab_only;
     long nan_id;
     float rope_scale;
 };
@@ -386,6 +389,11 @@ write_model(const struct opts *o)
                            .n_head_kv = 1,
                            .d_head = 128,
                            .window = 96};
+    if (o->small) {
+        s.n_layer = 1;
+        s.n_embd = s.n_ff = 32;
+        s.d_head = 8;
+    }
     if (o->layers)
         s.n_layer = o->layers;
     struct ggufw w;
@@ -401,7 +409,8 @@ write_model(const struct opts *o)
         return 2;
     }
     write_hparams(&w, o, &s);
-    write_tensors(&w, o, &s);
+    if (!o->vocab_only)
+        write_tensors(&w, o, &s);
     struct ply_buf file = {0};
     ggufw_finish(&w, &file);
     const int rc = ggufw_save(&file, o->out);
@@ -472,7 +481,8 @@ main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i];
         if (flag(a, "--bias", &o.bias) || flag(a, "--rope-freqs", &o.rope_freqs) ||
-            flag(a, "--nan", &o.nan) || flag(a, "--gaps", &o.vocab.gaps))
+            flag(a, "--nan", &o.nan) || flag(a, "--small", &o.small) ||
+            flag(a, "--vocab-only", &o.vocab_only) || flag(a, "--gaps", &o.vocab.gaps))
             continue;
         if (a[0] != '-' && !o.out) {
             o.out = a;
