@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * doctor: what parley finds here, and how to mend what is wrong. */
 #include <langinfo.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,7 +122,6 @@ check_terminal(int *n_faults)
     char s[200];
     const char *term = getenv("TERM");
     struct winsize w = {0};
-    setlocale(LC_CTYPE, "");
     const bool utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) != 0)
         snprintf(s, sizeof(s), "standard output is none; a chat would be line by line");

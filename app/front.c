@@ -3,35 +3,14 @@
 #include "app/front.h"
 
 #include <errno.h>
+#include <langinfo.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "app/mem.h"
-#include "engine/base/utf8.h"
-
-/* Control characters, C1 and bidirectional controls would be obeyed by a terminal. */
-static bool
-is_unsafe(uint32_t cp)
-{
-    if (cp == '\n' || cp == '\t')
-        return false;
-    return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || (cp >= 0x202a && cp <= 0x202e) ||
-           (cp >= 0x2066 && cp <= 0x2069);
-}
-
-static void
-make_safe(const char *text, size_t len, struct ply_buf *out)
-{
-    for (size_t i = 0; i < len;) {
-        uint32_t cp;
-        char utf8[4];
-        const int n = ply_utf8_decode(text + i, len - i, &cp);
-        app_buf_append(out, utf8, (size_t)ply_utf8_encode(is_unsafe(cp) ? 0xfffd : cp, utf8));
-        i += (size_t)abs(n);
-    }
-}
+#include "app/safe.h"
 
 static bool
 write_all(int fd, const char *s, size_t len)
@@ -46,6 +25,14 @@ write_all(int fd, const char *s, size_t len)
         }
     }
     return true;
+}
+
+static void
+make_safe(const char *text, size_t len, struct ply_buf *out)
+{
+    const bool ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+    if (app_safe_append(out, text, len, false, ascii) != 0)
+        abort();
 }
 
 bool

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/base64.h"
 #include "app/mem.h"
 
 void
@@ -83,36 +84,6 @@ unescape(const char *s, size_t len, struct ply_buf *out)
 }
 
 static int
-base64_value(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *p = c ? strchr(digits, c) : NULL;
-    return p ? (int)(p - digits) : -1;
-}
-
-/* Standard alphabet, padded. */
-static bool
-base64(const char *s, size_t len, struct ply_buf *out)
-{
-    if (len % 4 != 0)
-        return false;
-    for (size_t i = 0; i < len; i += 4) {
-        const bool last = i + 4 == len;
-        const int pad = last && s[i + 3] == '=' ? 1 + (s[i + 2] == '=') : 0;
-        uint32_t v = 0;
-        for (int k = 0; k < 4; k++) {
-            const int d = k >= 4 - pad ? 0 : base64_value(s[i + (size_t)k]);
-            if (d < 0)
-                return false;
-            v = v << 6 | (uint32_t)d;
-        }
-        const char bytes[3] = {(char)(v >> 16), (char)(v >> 8), (char)v};
-        app_buf_append(out, bytes, (size_t)(3 - pad));
-    }
-    return true;
-}
-
-static int
 parse_json(const char *line, size_t len, struct ply_buf *out, struct ply_err *err)
 {
     json_error_t why;
@@ -125,7 +96,7 @@ parse_json(const char *line, size_t len, struct ply_buf *out, struct ply_err *er
         app_buf_append(out, json_string_value(text), json_string_length(text));
     else if (!json_is_string(bytes) || text)
         r = ply_fail(err, PLY_EINVAL, "a JSON line is {\"text\": string} or {\"bytes64\": string}");
-    else if (!base64(json_string_value(bytes), json_string_length(bytes), out))
+    else if (!app_base64_decode(json_string_value(bytes), json_string_length(bytes), out))
         r = ply_fail(err, PLY_EINVAL, "bytes64 is not base64");
     json_decref(o);
     return r;

@@ -161,7 +161,6 @@ run(struct oneshot *s, const struct app_opts *o, struct ply_buf *prompt, struct 
                                            .refused = on_refused,
                                            .notice = on_notice}};
     const bool named = o->session || o->continue_last;
-    const double t = app_now_ms();
     int r = app_open(&s->app, o, named ? APP_KEEP_SESSIONS : APP_KEEP_NOTHING, &view, err);
     if (r == 0 && app_wait_model(&s->app) != 0)
         r = ply_fail(err, s->app.model_err.code, "%s", s->app.model_err.msg);
@@ -169,7 +168,7 @@ run(struct oneshot *s, const struct app_opts *o, struct ply_buf *prompt, struct 
         return r;
     if (*app_banner(&s->app))
         front_say(app_banner(&s->app));
-    r = turn_send(&s->app.turn, prompt->v, prompt->n, t, err);
+    r = turn_send(&s->app.turn, prompt->v, prompt->n, app_now_ms(), err);
     if (r == 0)
         loop(s);
     return r;
