@@ -405,12 +405,13 @@ resend_changed_rows(void)
     getmaxyx(stdscr, rows, cols);
     getyx(stdscr, y, x);
     getyx(curscr, old_y, old_x);
+    const size_t n = (size_t)(cols + 1) * sizeof *old;
     for (int row = 0; row < rows; row++) {
-        memset(old, 0, sizeof old);
-        memset(new, 0, sizeof new);
+        memset(old, 0, n);
+        memset(new, 0, n);
         mvwin_wchnstr(curscr, row, 0, old, cols);
         mvwin_wchnstr(stdscr, row, 0, new, cols);
-        if (memcmp(old, new, sizeof old) != 0)
+        if (memcmp(old, new, n) != 0)
             wredrawln(stdscr, row, 1);
     }
     wmove(curscr, old_y, old_x);
