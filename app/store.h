@@ -4,9 +4,10 @@
  * A session is a tree of messages, of which one path, root to leaf, is current. In memory a
  * struct store_session is that path and the settings that go with it. The caller changes it
  * freely (push, edit a message and mark it dirty, pop) and calls store_session_save(), which
- * makes the file say the same in one short transaction. A save that fails changes nothing, in
- * the file or in memory: the chat goes on, and the next save that succeeds writes everything
- * that is missing. That one rule covers a locked database, a full disk and a crash.
+ * makes the file say the same in one short transaction (a few where much has piled up). After a
+ * save that failed what is missing in the file is still in memory: the chat goes on, and the
+ * next save that succeeds writes it. That one rule covers a locked database, a full disk and a
+ * crash.
  *
  *   user message    push, save                        before prefill
  *   reply           push with state WRITING           no save needed yet

@@ -8,13 +8,18 @@
 
 #include "app/store_row.h"
 #include "engine/base/log.h"
+#include "engine/base/num.h"
 
-/* What a save finds and does; taken over into the session once it is committed. */
+/* Messages that one transaction adds at most. After a time without a writable file many may
+ * wait: then each attempt costs little, and what fits is kept. */
+#define NEW_MAX 16
+
+/* What a transaction finds and does; taken over into the session once it is committed. */
 struct save {
     int64_t session, db_leaf, leaf;
-    size_t first_new; /* path[first_new..] is to be inserted */
-    int64_t *new_ids; /* [n_path - first_new] */
-    bool changed;     /* a message was added, changed or removed */
+    size_t first_new, end; /* path[first_new..end) is to be inserted */
+    int64_t new_ids[NEW_MAX];
+    bool changed; /* a message was added, changed or removed */
     bool title_changed;
     char title[256]; /* made up, if title_changed */
     char *db_title;  /* as the file has it */
@@ -157,6 +162,7 @@ first_new_find(struct store *st, const struct store_session *s, struct save *sv,
             i--;
     }
     sv->first_new = i;
+    sv->end = PLY_MIN(s->n_path, i + NEW_MAX);
     return PLY_OK;
 }
 
@@ -221,11 +227,7 @@ static int
 messages_write(struct store *st, const struct store_session *s, struct save *sv,
                struct ply_err *err)
 {
-    size_t n_new = s->n_path - sv->first_new;
-    sv->new_ids = calloc(n_new + 1, sizeof(*sv->new_ids));
-    if (!sv->new_ids)
-        return ply_fail(err, PLY_ENOMEM, "no memory to store a session");
-    for (size_t i = 0; i < s->n_path; i++) {
+    for (size_t i = 0; i < sv->end; i++) {
         const struct store_msg *m = &s->path[i];
         int64_t id = m->id;
         int rc = PLY_OK;
@@ -273,7 +275,7 @@ save_take(struct store_session *s, struct save *sv)
     }
     s->id = sv->session;
     s->seen_leaf = sv->leaf;
-    for (size_t i = 0; i < s->n_path; i++) {
+    for (size_t i = 0; i < sv->end; i++) {
         if (i >= sv->first_new)
             s->path[i].id = sv->new_ids[i - sv->first_new];
         s->path[i].dirty = false;
@@ -291,20 +293,23 @@ save_take(struct store_session *s, struct save *sv)
     }
 }
 
+/* One transaction's worth; *more: there is more to be stored. */
 static int
-save_try(struct store *st, struct store_session *s, bool *moved, struct ply_err *err)
+save_some(struct store *st, struct store_session *s, bool *moved, bool *more, struct ply_err *err)
 {
     struct save sv = {0};
+    *more = false;
     int rc = store_begin(st, err);
     if (!rc) {
         rc = save_in_transaction(st, s, &sv, err);
         rc = store_end(st, rc, err);
     }
     if (!rc) {
-        *moved = s->id && sv.first_new < s->n_path && sv.db_leaf != s->seen_leaf;
+        bool added = sv.first_new < sv.end;
+        *moved = *moved || (s->id && added && sv.db_leaf != s->seen_leaf);
         save_take(s, &sv);
+        *more = sv.end < s->n_path;
     }
-    free(sv.new_ids);
     free(sv.db_title);
     return rc;
 }
@@ -312,17 +317,20 @@ save_try(struct store *st, struct store_session *s, bool *moved, struct ply_err 
 int
 store_session_save(struct store *st, struct store_session *s, bool *moved, struct ply_err *err)
 {
-    bool was_moved = false;
+    bool was_moved = false, more = true;
     struct ply_err first = {0};
     bool empty = s->n_path == 0 && (!s->draft || !s->draft[0]) && (!s->title || !s->title[0]);
     int rc = PLY_OK;
-    if (s->id || !empty)
-        rc = save_try(st, s, &was_moved, &first);
-    /* On a full disk the log may hold many versions of the same pages: folded back into the
-     * file it leaves room. */
-    if (rc == PLY_EIO && db_is_full(st->db) && db_run(st->db, SQL_CHECKPOINT, NULL) == 0) {
-        first = (struct ply_err){0};
-        rc = save_try(st, s, &was_moved, &first);
+    if (s->id == 0 && empty)
+        more = false;
+    while (!rc && more) {
+        rc = save_some(st, s, &was_moved, &more, &first);
+        /* On a full disk the log may hold many versions of the same pages: folded back into
+         * the file it leaves room. */
+        if (rc == PLY_EIO && db_is_full(st->db) && db_run(st->db, SQL_CHECKPOINT, NULL) == 0) {
+            first = (struct ply_err){0};
+            rc = save_some(st, s, &was_moved, &more, &first);
+        }
     }
     if (moved)
         *moved = was_moved;

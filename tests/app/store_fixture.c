@@ -148,8 +148,8 @@ fixture_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-static char *
-file_read(const char *path, size_t *len)
+char *
+fixture_read(const char *path, size_t *len)
 {
     FILE *f = fopen(path, "rb");
     if (!f)
@@ -167,7 +167,7 @@ uint64_t
 fixture_hash(const char *path)
 {
     size_t len;
-    char *bytes = file_read(path, &len);
+    char *bytes = fixture_read(path, &len);
     if (!bytes)
         return 0;
     uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
@@ -189,7 +189,7 @@ fixture_folder_holds(const char *db, const char *bytes)
     for (struct dirent *e; (e = readdir(d)) != NULL && !found;) {
         size_t len;
         snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
-        char *all = e->d_type == DT_REG ? file_read(path, &len) : NULL;
+        char *all = e->d_type == DT_REG ? fixture_read(path, &len) : NULL;
         found = all && memmem(all, len, bytes, strlen(bytes));
         free(all);
     }

@@ -30,6 +30,7 @@ int64_t fixture_int(const char *db, const char *sql);
 void fixture_assert_sound(const char *db); /* integrity_check, foreign_key_check, the index */
 
 bool fixture_exists(const char *path);
+char *fixture_read(const char *path, size_t *len); /* its bytes, to be freed; NULL: no file */
 uint64_t fixture_hash(const char *path); /* of its bytes; 0 when there is none */
 bool fixture_folder_holds(const char *db, const char *bytes); /* any file beside db */
 

@@ -196,7 +196,7 @@ test_damaged_pages(void **state)
         remove(db);
         struct store *st = fixture_open(db);
         for (int i = 0; i < 30; i++)
-            fixture_session(st, "some words to look for", 3);
+            fixture_session(st, "some words to look for", 2);
         store_close(&st);
         FILE *f = fopen(db, "r+b");
         fseek(f, page == 0 ? 100 : page * 4096, SEEK_SET);
@@ -330,12 +330,14 @@ test_migration_killed(void **state)
     const char *db = *state;
     char *copy = store_copy_path(db, 1);
     int n_old = 0, n_new = 0;
+    many_messages(db, 20);
+    size_t len;
+    char *old = fixture_read(db, &len);
     for (int i = 0; i < 20; i++) {
-        remove(db);
         remove(copy);
         remove(fixture_path(db, "-wal"));
         remove(fixture_path(db, "-shm"));
-        many_messages(db, 20);
+        file_write(db, old, len);
         pid_t pid = fixture_fork(migrate_child, db, 0);
         fixture_sleep_us(500 + i * i * 120L);
         kill(pid, SIGKILL);
@@ -356,6 +358,7 @@ test_migration_killed(void **state)
     }
     print_message("# killed before the change %d times, after it %d times\n", n_old, n_new);
     assert_true(n_old > 0);
+    free(old);
     free(copy);
 }
 
