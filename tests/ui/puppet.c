@@ -108,5 +108,10 @@ bool
 puppet_sync(struct puppet *p)
 {
     puppet_do(p, "sync");
-    return strcmp(puppet_event(p), "synced") == 0;
+    const char *event = puppet_event(p);
+    if (strcmp(event, "synced") == 0)
+        return true;
+    printf("# not synced, but \"%s\"\n", event);
+    screen_print(p->screen);
+    return false;
 }

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <termios.h>
 #include <time.h>
+#include <utmp.h>
 #include <unistd.h>
 
 #include <vterm.h>
@@ -28,6 +29,7 @@ struct screen {
     pid_t pid;
     int status; /* of the ended program, -1 while it runs */
     bool alternate;
+    struct termios modes; /* of the terminal before the program began */
     char *log;
     size_t n_log, cap_log;
     char row[ROW_BYTES];
@@ -105,11 +107,18 @@ screen_open(const char *const *argv, const char *const *env, int rows, int cols)
     vterm_screen_enable_altscreen(s->vts, 1);
     vterm_screen_reset(s->vts, 1);
     fflush(stdout);
-    s->pid = forkpty(&s->fd, NULL, NULL, &ws);
+    int slave;
+    if (openpty(&s->fd, &slave, NULL, NULL, &ws) != 0 || tcgetattr(slave, &s->modes) != 0)
+        die("openpty");
+    s->pid = fork();
     if (s->pid < 0)
-        die("forkpty");
-    if (s->pid == 0)
+        die("fork");
+    if (s->pid == 0) {
+        close(s->fd);
+        login_tty(slave);
         child(argv, env);
+    }
+    close(slave);
     fcntl(s->fd, F_SETFD, FD_CLOEXEC);
     fcntl(s->fd, F_SETFL, O_NONBLOCK);
     return s;
@@ -146,10 +155,15 @@ screen_pid(const struct screen *s)
     return s->pid;
 }
 
-int
-screen_fd(const struct screen *s)
+bool
+screen_modes_restored(const struct screen *s)
 {
-    return s->fd;
+    struct termios now;
+    if (tcgetattr(s->fd, &now) != 0)
+        return false;
+    return now.c_iflag == s->modes.c_iflag && now.c_oflag == s->modes.c_oflag &&
+           now.c_cflag == s->modes.c_cflag && now.c_lflag == s->modes.c_lflag &&
+           memcmp(now.c_cc, s->modes.c_cc, sizeof now.c_cc) == 0;
 }
 
 /* ---- bytes ----------------------------------------------------------------------------- */

@@ -21,7 +21,8 @@ struct screen *screen_open(const char *const *argv, const char *const *env, int 
 void screen_close(struct screen **s);
 
 pid_t screen_pid(const struct screen *s);
-int screen_fd(const struct screen *s); /* the pty's master */
+/* Whether the terminal's modes are what they were before the program began. */
+bool screen_modes_restored(const struct screen *s);
 /* Waits until the program has ended; its status as waitpid gives it, or -1. */
 int screen_wait(struct screen *s);
 
