@@ -71,6 +71,7 @@ cmd_system(struct app *a, const char *arg, struct cmd_result *r, struct ply_err 
         const bool none =
             strcmp(arg, "none") == 0 || strcmp(arg, "''") == 0 || strcmp(arg, "\"\"") == 0;
         chat_system_set(&a->chat, strcmp(arg, "default") == 0 ? NULL : none ? "" : arg);
+        chat_save(&a->chat, NULL);
         app_buf_puts(&r->text,
                      "the system prompt is set; the next turn reads the conversation anew");
         return CMD_DONE;
@@ -148,6 +149,7 @@ show_session(struct app *a, struct cmd_result *r)
     field(r, "session", s->id ? json_integer(s->id) : json_null());
     field(r, "messages", json_integer((json_int_t)s->n_path));
     field(r, "title", text_json(s->title ? s->title : ""));
+    field(r, "draft", text_json(s->draft ? s->draft : ""));
     app_buf_printf(&r->text, "session    %" PRId64 "%s\ntitle      %s\nmessages   %zu", s->id,
                    s->id ? "" : " (not stored yet)", s->title ? s->title : "", s->n_path);
 }

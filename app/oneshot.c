@@ -21,8 +21,9 @@ struct oneshot {
     struct app app;
     int code; /* enum app_exit */
     int sig;  /* the signal that ended it, or 0 */
-    bool ended, broken;
-    char last; /* character written */
+    bool ended;
+    int broken; /* errno of a write that failed, or 0 */
+    char last;  /* character written */
 };
 
 /* ---- the prompt -------------------------------------------------------------------------- */
@@ -81,7 +82,7 @@ on_text(void *user, const char *text, size_t len)
         return;
     s->last = text[len - 1];
     if (!front_write(STDOUT_FILENO, text, len)) {
-        s->broken = true;
+        s->broken = errno;
         turn_stop(&s->app.turn);
     }
 }
@@ -106,10 +107,10 @@ on_ended(void *user, const struct report *r)
     s->ended = true;
     if (s->app.opts->json) {
         json_t *o = report_json(r);
-        s->broken = !report_write_json(STDOUT_FILENO, o);
+        s->broken = report_write_json(STDOUT_FILENO, o) ? 0 : errno;
         json_decref(o);
-    } else if (!s->broken && s->last != '\n') {
-        s->broken = !front_write(STDOUT_FILENO, "\n", 1);
+    } else if (!s->broken && s->last != '\n' && r->n_ids > 0) {
+        s->broken = front_write(STDOUT_FILENO, "\n", 1) ? 0 : errno;
     }
     tell_figures(r);
     if (r->finish == GEN_ERROR) {
@@ -193,7 +194,7 @@ front_oneshot(const struct app_opts *o)
         return APP_EXIT_SIGINT;
     if (s.sig)
         signals_die(s.sig);
-    if (s.broken && errno == EPIPE)
+    if (s.broken == EPIPE)
         signals_die(SIGPIPE);
     if (s.broken)
         return APP_EXIT_IO;

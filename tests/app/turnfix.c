@@ -53,6 +53,8 @@ on_ended(void *user, const struct report *r)
     app_ids_set(&f->report_ids, r->ids, r->n_ids);
     f->report.text = f->report_text.v;
     f->report.ids = f->report_ids.v;
+    snprintf(f->error, sizeof(f->error), "%s", r->error ? r->error : "");
+    f->report.error = f->error;
     /* The law of counting holds for every turn whose prompt was evaluated. */
     if (r->n_predicted > 0)
         assert_int_equal(r->live + r->ram + r->disk + r->evaluated + r->drafted, r->n_prompt);

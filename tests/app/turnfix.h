@@ -21,7 +21,8 @@ struct turnfix {
     /* What was heard: text since the last turn began, the rest from the start. */
     struct ply_buf text, notices;
     int n_sent, n_ended, n_refused, n_texts;
-    struct report report; /* of the last turn; text and ids are copies */
+    struct report report; /* of the last turn; text, ids and error are copies */
+    char error[400];
     struct ply_buf report_text;
     struct ply_ids report_ids;
     struct ply_err refusal;
