@@ -45,6 +45,9 @@ struct ply_bpe {
     uint32_t *user; /* [n_user] ids of user-defined pieces in the order of their bytes */
     size_t n_user;
     uint8_t user_first[256]; /* some user-defined piece begins with this byte */
+    /* Bit y of row x: bytes x, y stand side by side in some piece. Where two do not, no symbol
+     * spans them, and a long word is merged in parts that stay in the processor's caches. */
+    uint64_t pairs[256][4];
 };
 
 int
@@ -92,6 +95,12 @@ find_piece(const struct ply_bpe *b, const char *s, size_t len)
     return id == NONE ? -1 : (int32_t)id;
 }
 
+static bool
+stand_together(const struct ply_bpe *b, char x, char y)
+{
+    return b->pairs[(uint8_t)x][(uint8_t)y / 64] >> (uint8_t)y % 64 & 1;
+}
+
 static int
 index_pieces(struct ply_bpe *b)
 {
@@ -108,8 +117,11 @@ index_pieces(struct ply_bpe *b)
         if ((p->attr[id] != PLY_TOK_NORMAL && p->attr[id] != PLY_TOK_BYTE) || len == 0)
             continue;
         uint32_t *slot = bytes_slot(b, s, len);
-        if (*slot == NONE) /* of two equal pieces the first is meant */
-            *slot = id;
+        if (*slot != NONE) /* of two equal pieces the first is meant */
+            continue;
+        *slot = id;
+        for (size_t i = 1; i < len; i++)
+            b->pairs[(uint8_t)s[i - 1]][(uint8_t)s[i] / 64] |= (uint64_t)1 << (uint8_t)s[i] % 64;
     }
     b->all_bytes = true;
     for (int i = 0; i < 256; i++) {
@@ -341,22 +353,23 @@ ply_bpe_lossy(const struct ply_bpe *b)
 struct symbol {
     int32_t id; /* -1: merged into its left neighbour */
     uint32_t prev, next;
+    uint32_t rank;  /* of the merge with its right neighbour; NONE: there is none */
+    int32_t merged; /* what that makes */
 };
 
-struct candidate {
-    uint32_t rank, at; /* at: the left symbol's index */
-    int32_t left, right, id;
-};
+/* The pair that begins with symbol `at`, by rank and place: rank << 32 | at. It stands as long
+ * as that symbol's rank is this one. */
+typedef uint64_t candidate;
 
 /* Scratch space of one call, grown with its longest word. */
 struct work {
     struct symbol *symbols;
-    struct candidate *heap;
+    candidate *heap;
     size_t cap, n_heap;
     char *plain; /* a word with U+FFFD in place of what cannot be said */
     size_t plain_cap;
     struct symbol few_symbols[WORD_ON_STACK];
-    struct candidate few[2 * WORD_ON_STACK];
+    candidate few[2 * WORD_ON_STACK];
 };
 
 static void
@@ -376,7 +389,7 @@ work_reserve(struct work *w, size_t n)
         return PLY_OK;
     /* n - 1 pairs at first; each of at most n - 1 merges makes two new ones and ends one. */
     struct symbol *s = malloc(n * sizeof(*s));
-    struct candidate *h = malloc(2 * n * sizeof(*h));
+    candidate *h = malloc(2 * n * sizeof(*h));
     if (!s || !h) {
         free(s);
         free(h);
@@ -392,54 +405,50 @@ work_reserve(struct work *w, size_t n)
     return PLY_OK;
 }
 
-static bool
-before(const struct candidate *a, const struct candidate *b)
-{
-    return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
-}
-
+/* Four children a node: half the levels of a binary heap, each within one cache line. */
 static void
-heap_push(struct work *w, struct candidate c)
+heap_push(struct work *w, candidate c)
 {
     size_t i = w->n_heap++;
-    while (i > 0 && before(&c, &w->heap[(i - 1) / 2])) {
-        w->heap[i] = w->heap[(i - 1) / 2];
-        i = (i - 1) / 2;
+    while (i > 0 && c < w->heap[(i - 1) / 4]) {
+        w->heap[i] = w->heap[(i - 1) / 4];
+        i = (i - 1) / 4;
     }
     w->heap[i] = c;
 }
 
-static struct candidate
+static candidate
 heap_pop(struct work *w)
 {
-    const struct candidate top = w->heap[0], c = w->heap[--w->n_heap];
+    const candidate top = w->heap[0], c = w->heap[--w->n_heap];
     size_t i = 0;
-    for (;;) {
-        size_t k = 2 * i + 1;
-        if (k >= w->n_heap)
+    for (size_t k = 1; k < w->n_heap; k = 4 * i + 1) {
+        const size_t end = PLY_MIN(k + 4, w->n_heap);
+        size_t least = k;
+        for (size_t j = k + 1; j < end; j++) {
+            if (w->heap[j] < w->heap[least])
+                least = j;
+        }
+        if (c <= w->heap[least])
             break;
-        if (k + 1 < w->n_heap && before(&w->heap[k + 1], &w->heap[k]))
-            k++;
-        if (!before(&w->heap[k], &c))
-            break;
-        w->heap[i] = w->heap[k];
-        i = k;
+        w->heap[i] = w->heap[least];
+        i = least;
     }
     w->heap[i] = c;
     return top;
 }
 
-/* Offer the pair that begins with symbol `at`. */
+/* Look up the merge of symbol `at` with its right neighbour, and offer it. */
 static void
 offer(const struct ply_bpe *b, struct work *w, uint32_t at)
 {
-    const struct symbol *s = &w->symbols[at];
-    if (s->next == NONE)
+    struct symbol *s = &w->symbols[at];
+    const struct merge *m = s->next == NONE ? NULL : find_merge(b, s->id, w->symbols[s->next].id);
+    s->rank = m ? m->rank : NONE;
+    if (!m)
         return;
-    const int32_t right = w->symbols[s->next].id;
-    const struct merge *m = find_merge(b, s->id, right);
-    if (m)
-        heap_push(w, (struct candidate){m->rank, at, s->id, right, m->id});
+    s->merged = m->id;
+    heap_push(w, (candidate)m->rank << 32 | at);
 }
 
 static void
@@ -447,22 +456,22 @@ merge_all(const struct ply_bpe *b, struct work *w, uint32_t n)
 {
     struct symbol *s = w->symbols;
     w->n_heap = 0;
-    for (uint32_t i = 0; i + 1 < n; i++)
+    for (uint32_t i = 0; i < n; i++)
         offer(b, w, i);
     while (w->n_heap > 0) {
-        const struct candidate c = heap_pop(w);
-        const uint32_t next = s[c.at].next;
-        /* Either symbol may have been merged since. */
-        if (s[c.at].id != c.left || next == NONE || s[next].id != c.right)
-            continue;
-        s[c.at].id = c.id;
-        s[c.at].next = s[next].next;
+        const candidate c = heap_pop(w);
+        const uint32_t at = (uint32_t)c;
+        if (s[at].id < 0 || s[at].rank != (uint32_t)(c >> 32))
+            continue; /* merged since, or with another neighbour now */
+        const uint32_t next = s[at].next;
+        s[at].id = s[at].merged;
+        s[at].next = s[next].next;
         s[next].id = -1;
-        if (s[c.at].next != NONE)
-            s[s[c.at].next].prev = c.at;
-        if (s[c.at].prev != NONE)
-            offer(b, w, s[c.at].prev);
-        offer(b, w, c.at);
+        if (s[at].next != NONE)
+            s[s[at].next].prev = at;
+        if (s[at].prev != NONE)
+            offer(b, w, s[at].prev);
+        offer(b, w, at);
     }
 }
 
@@ -503,29 +512,43 @@ make_sayable(const struct ply_bpe *b, struct work *w, const char **word, size_t 
     return PLY_OK;
 }
 
+/* Merge word[0..len), which no symbol crosses the ends of. */
+static int
+encode_part(const struct ply_bpe *b, struct work *w, const char *word, size_t len,
+            struct ply_ids *out)
+{
+    if (len == 1)
+        return ply_ids_push(out, b->byte_id[(uint8_t)word[0]]);
+    if (work_reserve(w, len) != PLY_OK || ply_ids_reserve(out, len) != PLY_OK)
+        return PLY_ENOMEM;
+    for (size_t i = 0; i < len; i++)
+        w->symbols[i] = (struct symbol){.id = b->byte_id[(uint8_t)word[i]],
+                                        .prev = (uint32_t)i - 1,
+                                        .next = i + 1 < len ? (uint32_t)i + 1 : NONE};
+    merge_all(b, w, (uint32_t)len);
+    for (uint32_t i = 0; i != NONE; i = w->symbols[i].next)
+        out->v[out->n++] = w->symbols[i].id;
+    return PLY_OK;
+}
+
 static int
 encode_word(const struct ply_bpe *b, struct work *w, const char *word, size_t len,
             struct ply_ids *out)
 {
     if (!b->all_bytes && make_sayable(b, w, &word, &len) != PLY_OK)
         return PLY_ENOMEM;
-    if (len == 0)
-        return PLY_OK;
-    if (len == 1)
-        return ply_ids_push(out, b->byte_id[(uint8_t)word[0]]);
     if (ply_pre_whole_words(b->pre)) {
         const int32_t id = find_piece(b, word, len);
         if (id >= 0)
             return ply_ids_push(out, id);
     }
-    if (work_reserve(w, len) != PLY_OK || ply_ids_reserve(out, len) != PLY_OK)
-        return PLY_ENOMEM;
-    for (size_t i = 0; i < len; i++)
-        w->symbols[i] = (struct symbol){b->byte_id[(uint8_t)word[i]], (uint32_t)i - 1,
-                                        i + 1 < len ? (uint32_t)i + 1 : NONE};
-    merge_all(b, w, (uint32_t)len);
-    for (uint32_t i = 0; i != NONE; i = w->symbols[i].next)
-        out->v[out->n++] = w->symbols[i].id;
+    for (size_t from = 0, i = 1; i <= len; i++) {
+        if (i < len && stand_together(b, word[i - 1], word[i]))
+            continue;
+        if (encode_part(b, w, word + from, i - from, out) != PLY_OK)
+            return PLY_ENOMEM;
+        from = i;
+    }
     return PLY_OK;
 }
 

@@ -156,7 +156,7 @@ mistral_takes_the_shape_of_its_vocabulary(void **state)
     "Go to bed at the same time every night and keep the room dark and quiet.\n\n"                 \
     "### User\nThank you!\n\n### Assistant\nYou're welcome! What else would you like to know?\n\n"
 
-/* A base model gets the transcript; the system text takes the preamble's place, the examples stay. */
+/* The system text takes the preamble's place, the examples stay. */
 static void
 base_models_get_a_transcript(void **state)
 {

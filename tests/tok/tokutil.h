@@ -24,7 +24,7 @@ struct tok_piece {
  * scores); pre may be NULL. unk: -1 for none. */
 void tok_write(struct ggufw *w, const char *model, const char *pre, const struct tok_piece *pieces,
                uint32_t n, const char *const *merges, int32_t unk);
-/* The 256 pieces of single bytes in byte-level BPE's alphabet: 512 pieces have room. Returns 256. */
+/* The 256 pieces of single bytes in byte-level BPE's alphabet. Returns 256. */
 uint32_t tok_byte_pieces(struct tok_piece *out);
 
 /* Write the file, open it, remove it. */
