@@ -25,6 +25,8 @@ struct ui {
     char *notice; /* "" for none */
     enum ui_level notice_level;
     char *ask_keys; /* "" when nothing is asked */
+    char *held;     /* the notice that came during a question, "" for none */
+    enum ui_level held_level;
     char *note, *hint;
 
     struct ply_buf event_text; /* what the last event points to */

@@ -117,6 +117,7 @@ ui_open(struct ui **out, const struct ui_opts *opts, struct ply_err *err)
     ui_editor_init(&ui->editor, false);
     ui_str_set(&ui->notice, "");
     ui_str_set(&ui->ask_keys, "");
+    ui_str_set(&ui->held, "");
     ui_str_set(&ui->note, "");
     ui_str_set(&ui->hint, "");
     ui->dirty = ui->redraw = true;
@@ -141,6 +142,7 @@ ui_close(struct ui **ui)
     ui_pager_fini(&u->pager);
     free(u->notice);
     free(u->ask_keys);
+    free(u->held);
     free(u->note);
     free(u->hint);
     ply_buf_fini(&u->event_text);
@@ -326,7 +328,8 @@ ask_key(struct ui *ui, const struct ui_key *key, struct ui_event *ev)
     ev->key = is_char ? key->text[0] : 0;
     tell(ui, ev, UI_EVENT_ANSWER, "", 0);
     ui_str_set(&ui->ask_keys, "");
-    ui_notice(ui, UI_LEVEL_INFO, NULL);
+    ui_notice(ui, ui->held_level, ui->held);
+    ui_str_set(&ui->held, "");
 }
 
 static void
@@ -578,8 +581,11 @@ ui_header_set(struct ui *ui, const struct ui_header *header)
 void
 ui_notice(struct ui *ui, enum ui_level level, const char *text)
 {
-    if (ui_asks(ui)) /* a question stays until it is answered */
+    if (ui_asks(ui)) { /* a question stays until it is answered */
+        ui->held_level = level;
+        ui_str_set(&ui->held, text);
         return;
+    }
     ui->dirty = true;
     ui->quit_armed = false;
     ui->notice_level = level;

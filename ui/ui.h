@@ -231,7 +231,7 @@ enum ui_level { UI_LEVEL_INFO, UI_LEVEL_WARN, UI_LEVEL_ERROR };
 /* One line above the editor, until the next, ui_draft_accept() or Esc; NULL or "" removes it. */
 void ui_notice(struct ui *ui, enum ui_level level, const char *text);
 /* A question on that line that takes the keyboard until one of keys (ASCII letters or digits) or
- * Esc is pressed: UI_EVENT_ANSWER. */
+ * Esc is pressed: UI_EVENT_ANSWER. A notice that comes meanwhile is shown after the answer. */
 void ui_ask(struct ui *ui, const char *question, const char *keys);
 
 /* ---- overlays: list and pager ---------------------------------------------------------- */

@@ -255,9 +255,11 @@ test_pager_ask_notice(void **state)
     assert_true(screen_until_gone(p->screen, "Help"));
     SAY(p, "ask 612 tokens too long: (d)rop, (c)ancel?|dc");
     assert_true(screen_until(p->screen, " 612 tokens too long: (d)rop, (c)ancel?"));
+    SAY(p, "notice meanwhile");
     screen_keys(p->screen, "xd");
     assert_string_equal(puppet_event(p), "answer d");
     assert_true(screen_until_gone(p->screen, "too long"));
+    assert_true(screen_until(p->screen, " meanwhile"));
     SAY(p, "ask really?|yn");
     screen_keys(p->screen, "\x1b");
     assert_string_equal(puppet_event(p), "answer -");
