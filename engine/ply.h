@@ -301,7 +301,8 @@ void ply_sampler_free(struct ply_sampler **s);
 int ply_sample(struct ply_sampler *s, const float *logits, const struct ply_sampling *p,
                const int32_t *context, size_t n_context, uint64_t candidate, uint64_t position,
                int32_t *id, struct ply_err *err);
-/* Natural-log probabilities: the k likeliest ids, best first, ties by lower id. */
+/* Natural-log probabilities: the k likeliest ids, best first, ties by lower id. PLY_ENUMERIC as
+ * above, PLY_EINVAL when k is above n_vocab. */
 int ply_top_logprobs(struct ply_sampler *s, const float *logits, size_t k, int32_t *ids,
                      double *logprobs);
 double ply_logprob(const float *logits, size_t n_vocab, int32_t id);

@@ -268,7 +268,8 @@ hardware_float(uint16_t h)
 static void
 halves_equal_the_processor(void **state)
 {
-    if (!__builtin_cpu_supports("f16c"))
+    /* Whatever has AVX2 has F16C, whose own name clang 14 does not know here. */
+    if (!__builtin_cpu_supports("avx2"))
         skip();
     for (uint32_t i = 0; i < 0x10000; i++) {
         const float a = ply_f16_to_f32((uint16_t)i), b = hardware_float((uint16_t)i);
