@@ -4,6 +4,8 @@ import tempfile
 
 from source import *
 
+# Bodies that several files share: whoever includes one defines what it leaves open.
+TEMPLATES = {"engine/kern_mm_impl.h"}
 STRICT = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-unused-function"]
 
 
@@ -65,7 +67,9 @@ def _():
 
 @test("every header compiles alone")
 def _():
-    try_all([n for n in tree() if n.endswith(".h")], "c")
+    headers = [n for n in tree() if n.endswith(".h")]
+    check(TEMPLATES <= set(headers), "an exception for a file that is not there")
+    try_all([n for n in headers if n not in TEMPLATES], "c")
 
 
 @test("the public headers compile alone as C++")
