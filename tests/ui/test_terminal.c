@@ -394,7 +394,7 @@ test_suspend(void **state)
     puppet_close(&p);
 }
 
-/* Where no shell could wake it up, ^Z does nothing; stopped and continued from outside it goes on. */
+/* Where no shell could wake it up, ^Z does nothing; stopped from outside it goes on afterwards. */
 static void
 test_suspend_without_job_control(void **state)
 {
