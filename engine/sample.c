@@ -379,22 +379,53 @@ nucleus_unordered(struct ply_sampler *s, const float *logits, size_t n, float ma
 
 /* ---- drawing --------------------------------------------------------------------------- */
 
+/* The greatest logit, and whether one is NaN or +inf. Eight running maxima: one would make each
+ * step wait for the last, and a vocabulary may have 262,144 ids. */
+static float
+find_max(const float *logits, uint32_t n, bool *bad)
+{
+    enum { LANES = 8 };
+    float m[LANES];
+    unsigned not_finite = 0;
+    for (unsigned k = 0; k < LANES; k++)
+        m[k] = -INFINITY;
+    uint32_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        for (unsigned k = 0; k < LANES; k++) {
+            const float x = logits[i + k];
+            m[k] = x > m[k] ? x : m[k];
+            not_finite |= !(x <= FLT_MAX);
+        }
+    }
+    for (; i < n; i++) {
+        m[0] = logits[i] > m[0] ? logits[i] : m[0];
+        not_finite |= !(logits[i] <= FLT_MAX);
+    }
+    for (unsigned k = 1; k < LANES; k++)
+        m[0] = m[k] > m[0] ? m[k] : m[0];
+    *bad = not_finite != 0;
+    return m[0];
+}
+
 /* The greatest logit's id (the lowest of equals), after checking that all are numbers. */
 static int
 find_best(const float *logits, uint32_t n, uint64_t position, int32_t *best, struct ply_err *err)
 {
+    bool bad;
+    const float max = find_max(logits, n, &bad);
     uint32_t at = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (!(logits[i] <= FLT_MAX))
-            return ply_fail(err, PLY_ENUMERIC,
-                            "numeric error at token %" PRIu64 ": the logit of id %" PRIu32 " is %g",
-                            position, i, (double)logits[i]);
-        if (logits[i] > logits[at])
-            at = i;
+    if (bad) {
+        while (logits[at] <= FLT_MAX)
+            at++;
+        return ply_fail(err, PLY_ENUMERIC,
+                        "numeric error at token %" PRIu64 ": the logit of id %" PRIu32 " is %g",
+                        position, at, (double)logits[at]);
     }
-    if (n == 0 || logits[at] == -INFINITY)
+    if (max == -INFINITY)
         return ply_fail(err, PLY_ENUMERIC,
                         "numeric error at token %" PRIu64 ": all logits are -inf", position);
+    while (logits[at] != max)
+        at++;
     *best = (int32_t)at;
     return PLY_OK;
 }
