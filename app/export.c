@@ -41,7 +41,7 @@ export_json(struct store *st, const struct store_session *s, struct sessions_out
     if (rc)
         return rc;
     json_t *all = tree_json(s, &t);
-    if (!all || json_dumpf(all, out->f, JSON_INDENT(1)) != 0)
+    if (!all || json_dumpf(all, out->f, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0)
         rc = ply_fail(err, PLY_ENOMEM, "no memory for the session, or nowhere to write it to");
     fputc('\n', out->f);
     sessions_tell_skipped(out, t.n_skipped);

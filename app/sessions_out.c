@@ -63,7 +63,8 @@ sessions_put_json(struct sessions_out *o, json_t *v, size_t n, struct ply_err *e
 {
     const json_t *a = json_is_object(v) ? json_object_get(v, "messages") : v;
     int rc = PLY_OK;
-    if (!v || json_array_size(a) != n || json_dumpf(v, o->f, JSON_COMPACT) != 0)
+    if (!v || json_array_size(a) != n ||
+        json_dumpf(v, o->f, JSON_COMPACT | JSON_REAL_PRECISION(9)) != 0)
         rc = ply_fail(err, PLY_ENOMEM, "no memory for the answer, or nowhere to write it to");
     else
         fputc('\n', o->f);

@@ -192,7 +192,8 @@ struct store_tree {
     size_t n;
     size_t n_skipped; /* damaged ones; what hung on them hangs on their parents */
 };
-int store_tree_load(struct store *st, int64_t session, struct store_tree *out, struct ply_err *err);
+int store_tree_load(struct store *st, int64_t session, struct store_tree *out,
+                    struct ply_err *err);
 void store_tree_fini(struct store_tree *t);
 /* Store a session anew: settings and title of s, whose path is not looked at, and the messages
  * of t. Ids in t are only names; s->id becomes the new session's. leaf: the id in t of the

@@ -56,18 +56,33 @@ store_finish_parse(const char *name)
 
 /* ---- sampling -------------------------------------------------------------------------- */
 
+/* The double with the fewest digits that is v again as a float: 0.9, not 0.899999976. */
+static double
+few_digits(float v)
+{
+    char text[32];
+    double d = (double)v;
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, (double)v);
+        d = strtod(text, NULL);
+        if ((float)d == v)
+            break;
+    }
+    return d;
+}
+
 char *
 store_sampling_write(const struct ply_sampling *p)
 {
     char seed[24]; /* all 64 bits: a JSON number would lose some of them elsewhere */
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)p->seed);
-    json_t *o =
-        json_pack("{s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:i, s:s}", "temp", (double)p->temp, "top_k",
-                  p->top_k, "top_p", (double)p->top_p, "min_p", (double)p->min_p, "repeat_penalty",
-                  (double)p->repeat_penalty, "presence_penalty", (double)p->presence_penalty,
-                  "frequency_penalty", (double)p->frequency_penalty, "penalty_window",
-                  p->penalty_window, "seed", seed);
-    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    json_t *o = json_pack(
+        "{s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:i, s:s}", "temp", few_digits(p->temp), "top_k",
+        p->top_k, "top_p", few_digits(p->top_p), "min_p", few_digits(p->min_p), "repeat_penalty",
+        few_digits(p->repeat_penalty), "presence_penalty", few_digits(p->presence_penalty),
+        "frequency_penalty", few_digits(p->frequency_penalty), "penalty_window", p->penalty_window,
+        "seed", seed);
+    char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(o);
     return text;
 }

@@ -314,6 +314,10 @@ test_export_and_import(void **state)
     struct stat sb;
     assert_int_equal(stat(path, &sb), 0);
     assert_int_equal(sb.st_mode & 0777, 0600); /* B123 */
+    size_t len;
+    char *json = fixture_read(path, &len);
+    assert_non_null(memmem(json, len, "\"temp\": 0.7,", 12));
+    free(json);
     a = RUN(db, "import", path);
     assert_string_equal(a.errs, "");
     assert_string_equal(a.out, "#2 Branches\n");
