@@ -142,7 +142,8 @@ screen_close(struct screen **s)
         kill((*s)->pid, SIGKILL);
         reap(*s, 0);
     }
-    close((*s)->fd);
+    if ((*s)->fd >= 0)
+        close((*s)->fd);
     vterm_free((*s)->vt);
     free((*s)->log);
     free(*s);
@@ -244,6 +245,13 @@ screen_resize(struct screen *s, int rows, int cols)
     s->cols = cols;
     vterm_set_size(s->vt, rows, emulated_cols(cols));
     ioctl(s->fd, TIOCSWINSZ, &ws);
+}
+
+void
+screen_hang_up(struct screen *s)
+{
+    close(s->fd);
+    s->fd = -1;
 }
 
 int

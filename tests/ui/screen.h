@@ -29,6 +29,8 @@ int screen_wait(struct screen *s);
 void screen_send(struct screen *s, const void *bytes, size_t n);
 void screen_keys(struct screen *s, const char *keys);
 void screen_resize(struct screen *s, int rows, int cols);
+/* The terminal goes away, as when its window is closed. */
+void screen_hang_up(struct screen *s);
 /* Feeds the emulator for so long. */
 void screen_pump(struct screen *s, int ms);
 

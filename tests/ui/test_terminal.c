@@ -411,13 +411,15 @@ test_suspend_without_job_control(void **state)
     puppet_close(&p);
 }
 
+/* The terminal goes away and SIGHUP is ignored: the program is told, once, and can end in order. */
 static void
 test_hangup(void **state)
 {
-    struct puppet *p = puppet_open((const char *const[]){"IGNORE=1", NULL}, 24, 80);
+    struct puppet *p = puppet_open((const char *const[]){"UI_DEMO_NOHUP=1", NULL}, 24, 80);
+    fill(p);
     assert_true(puppet_sync(p));
-    screen_keys(p->screen, "\x04");
-    assert_string_equal(puppet_event(p), "quit");
+    screen_hang_up(p->screen);
+    assert_string_equal(puppet_event(p), "hangup");
     assert_int_equal(screen_wait(p->screen), 0);
     puppet_close(&p);
 }

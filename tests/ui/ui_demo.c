@@ -547,6 +547,8 @@ main(int argc, char **argv)
     }
     for (size_t i = 0; i < PLY_COUNT(fatal); i++)
         signal(fatal[i], on_fatal);
+    if (getenv("UI_DEMO_NOHUP"))
+        signal(SIGHUP, SIG_IGN);
     if (puppet_fd < 0)
         fake_init();
     loop();
