@@ -197,7 +197,7 @@ int store_tree_load(struct store *st, int64_t session, struct store_tree *out,
 void store_tree_fini(struct store_tree *t);
 /* Store a session anew: settings and title of s, whose path is not looked at, and the messages
  * of t. Ids in t are only names; s->id becomes the new session's. leaf: the id in t of the
- * current path's end, 0 for the last message. PLY_EFORMAT: a parent that is not before its child. */
+ * current path's end, 0 for the last message. PLY_EFORMAT: a parent comes after its child. */
 int store_tree_insert(struct store *st, struct store_session *s, const struct store_tree *t,
                       int64_t leaf, struct ply_err *err);
 

@@ -23,7 +23,7 @@ clear_xdg(void)
     unsetenv("XDG_CONFIG_HOME");
     unsetenv("XDG_CACHE_HOME");
     unsetenv("XDG_STATE_HOME");
-    setenv("HOME", "/home/someone", 1);
+    setenv("HOME", "/nowhere/me", 1);
 }
 
 static void
@@ -32,15 +32,15 @@ test_defaults(void **state)
     struct app_paths p;
     clear_xdg();
     assert_int_equal(app_paths_init(&p, NULL), 0);
-    assert_string_equal(p.data_dir, "/home/someone/.local/share/parley");
-    assert_string_equal(p.config_dir, "/home/someone/.config/parley");
-    assert_string_equal(p.cache_dir, "/home/someone/.cache/parley");
-    assert_string_equal(p.state_dir, "/home/someone/.local/state/parley");
-    assert_string_equal(p.db, "/home/someone/.local/share/parley/parley.db");
-    assert_string_equal(p.models_dir, "/home/someone/.local/share/parley/models");
-    assert_string_equal(p.kv_dir, "/home/someone/.cache/parley/kv");
-    assert_string_equal(p.history, "/home/someone/.local/state/parley/history");
-    assert_string_equal(p.log, "/home/someone/.local/state/parley/log");
+    assert_string_equal(p.data_dir, "/nowhere/me/.local/share/parley");
+    assert_string_equal(p.config_dir, "/nowhere/me/.config/parley");
+    assert_string_equal(p.cache_dir, "/nowhere/me/.cache/parley");
+    assert_string_equal(p.state_dir, "/nowhere/me/.local/state/parley");
+    assert_string_equal(p.db, "/nowhere/me/.local/share/parley/parley.db");
+    assert_string_equal(p.models_dir, "/nowhere/me/.local/share/parley/models");
+    assert_string_equal(p.kv_dir, "/nowhere/me/.cache/parley/kv");
+    assert_string_equal(p.history, "/nowhere/me/.local/state/parley/history");
+    assert_string_equal(p.log, "/nowhere/me/.local/state/parley/log");
     app_paths_fini(&p);
     assert_null(p.db);
     app_paths_fini(&p);
@@ -56,8 +56,8 @@ test_xdg(void **state)
     setenv("XDG_CONFIG_HOME", "", 1);
     assert_int_equal(app_paths_init(&p, NULL), 0);
     assert_string_equal(p.db, "/data/parley/parley.db");
-    assert_string_equal(p.cache_dir, "/home/someone/.cache/parley");
-    assert_string_equal(p.config_dir, "/home/someone/.config/parley");
+    assert_string_equal(p.cache_dir, "/nowhere/me/.cache/parley");
+    assert_string_equal(p.config_dir, "/nowhere/me/.config/parley");
     app_paths_fini(&p);
     unsetenv("HOME"); /* then the user database knows, or nobody does */
     setenv("XDG_CONFIG_HOME", "/c", 1);
