@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "app/sessions.h"
@@ -443,6 +444,7 @@ static void
 test_times(void **state)
 {
     setenv("TZ", "UTC", 1);
+    tzset();
     char out[32];
     const int64_t now = INT64_C(1796050621000); /* 2026-11-30 14:57:01 */
     const struct {
