@@ -64,7 +64,9 @@ bool ply_gguf_has(const struct ply_gguf *g, const char *key);
 int ply_gguf_u64(const struct ply_gguf *g, const char *key, uint64_t *out, struct ply_err *err);
 int ply_gguf_f32(const struct ply_gguf *g, const char *key, float *out, struct ply_err *err);
 int ply_gguf_bool(const struct ply_gguf *g, const char *key, bool *out, struct ply_err *err);
-int ply_gguf_str(const struct ply_gguf *g, const char *key, struct ply_str *out, struct ply_err *err);
-int ply_gguf_arr(const struct ply_gguf *g, const char *key, struct ply_gguf_arr *out, struct ply_err *err);
+int ply_gguf_str(const struct ply_gguf *g, const char *key, struct ply_str *out,
+                 struct ply_err *err);
+int ply_gguf_arr(const struct ply_gguf *g, const char *key, struct ply_gguf_arr *out,
+                 struct ply_err *err);
 
 #endif

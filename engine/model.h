@@ -28,7 +28,7 @@ struct ply_hparams {
     uint32_t n_layer, n_embd, n_ff, n_vocab, n_ctx_train;
     uint32_t n_head, n_head_kv, d_head; /* key and value length are equal */
     uint32_t rope_dim;                  /* <= d_head, even */
-    bool rope_neox;                     /* halves rotate together (gemma3); else neighbours (llama) */
+    bool rope_neox;                     /* halves rotate together (gemma3); else neighbours */
     double rope_base, rope_base_local;  /* local: layers with a sliding window */
     double rope_scale;                  /* linear scaling: positions are divided by it; 1 without */
     double rope_scale_local;            /* 1: linear scaling does not touch local layers */
@@ -36,7 +36,7 @@ struct ply_hparams {
     float embd_scale;                   /* sqrt(n_embd) for gemma3, 1 for llama */
     float attn_scale;                   /* 1/sqrt(d_head), or what the file says */
     uint32_t window;                    /* 0: none */
-    uint32_t window_pattern;            /* layer l is global when (l + 1) % pattern == 0; 0: all global */
+    uint32_t window_pattern;            /* l is global when (l + 1) % pattern == 0; 0: all are */
     enum ply_act act;
 };
 

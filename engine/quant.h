@@ -10,8 +10,8 @@
 
 enum ply_type {
     PLY_TYPE_F32 = 0, PLY_TYPE_F16 = 1, PLY_TYPE_Q4_0 = 2, PLY_TYPE_Q4_1 = 3, PLY_TYPE_Q5_0 = 6,
-    PLY_TYPE_Q5_1 = 7, PLY_TYPE_Q8_0 = 8, PLY_TYPE_Q2_K = 10, PLY_TYPE_Q3_K = 11, PLY_TYPE_Q4_K = 12,
-    PLY_TYPE_Q5_K = 13, PLY_TYPE_Q6_K = 14, PLY_TYPE_BF16 = 30,
+    PLY_TYPE_Q5_1 = 7, PLY_TYPE_Q8_0 = 8, PLY_TYPE_Q2_K = 10, PLY_TYPE_Q3_K = 11,
+    PLY_TYPE_Q4_K = 12, PLY_TYPE_Q5_K = 13, PLY_TYPE_Q6_K = 14, PLY_TYPE_BF16 = 30,
 };
 
 struct ply_type_traits {

@@ -31,6 +31,7 @@ struct ply_err {
 
 /* Record an error, if err is not NULL and holds none yet. Control bytes of the formatted
  * text become '?'. Returns code, so that `return ply_fail(err, PLY_EIO, ...)` reads well. */
-int ply_fail(struct ply_err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int ply_fail(struct ply_err *err, int code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -6,7 +6,8 @@
 
 enum ply_log_level { PLY_LOG_ERROR, PLY_LOG_WARN, PLY_LOG_INFO, PLY_LOG_DEBUG };
 
-typedef void (*ply_log_fn)(void *user, enum ply_log_level level, const char *module, const char *line);
+typedef void (*ply_log_fn)(void *user, enum ply_log_level level, const char *module,
+                           const char *line);
 
 /* Set once, before any engine is opened; fn may be called from any thread. NULL: off. */
 void ply_log_set(ply_log_fn fn, void *user, enum ply_log_level max);
