@@ -137,7 +137,9 @@ on_event(struct app *a, struct worker_event *ev)
         turn_event(&a->turn, ev);
         return;
     }
-    a->loading = false;
+    a->loading = worker_is_opening(a->worker);
+    if (a->loading)
+        return; /* another was asked for since */
     if (ev->kind == WORKER_OPENED)
         adopt_model(a);
     else

@@ -113,7 +113,7 @@ cmd_set(struct app *a, const char *arg, struct cmd_result *r, struct ply_err *er
         chat_save(&a->chat, NULL);
     }
     field(r, "parameters", param_json(&v));
-    param_text(&v, &r->text);
+    param_text(&v, arg, &r->text);
     r->long_text = !*arg;
     return CMD_DONE;
 }

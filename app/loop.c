@@ -49,8 +49,12 @@ on_sent(void *user)
     const struct store_session *s = &l->app.chat.s;
     if (!l->app.turn.again) {
         const struct store_msg *m = &s->path[s->n_path - 1];
+        char line[200];
         ui_draft_accept(l->ui);
         history_add(&l->app.paths, m->text.v, m->text.n);
+        if (s->n_path == 1 &&
+            script_notice(m->text.v, m->text.n, app_model(&l->app)->languages, line, sizeof(line)))
+            ui_notice(l->ui, UI_LEVEL_WARN, line);
     }
     show_sent(l);
     show_header(l);
@@ -149,11 +153,6 @@ static void
 send_text(struct loop *l, const char *text, size_t len)
 {
     struct ply_err err = {0};
-    char notice[200];
-    const struct ply_info *info = app_model(&l->app);
-    if (info && l->app.chat.s.n_path == 0 &&
-        script_notice(text, len, info->languages, notice, sizeof(notice)))
-        ui_notice(l->ui, UI_LEVEL_WARN, notice);
     l->t_prefill = -1;
     if (turn_send(&l->app.turn, text, len, l->t_enter, &err) != 0)
         ui_notice(l->ui, UI_LEVEL_WARN, err.msg);

@@ -15,12 +15,26 @@
 
 /* ---- the transcript ---------------------------------------------------------------------- */
 
+/* Models are known by their files: what a file calls itself is often a training run's name. */
+static void
+model_name(const struct loop *l, char out[128])
+{
+    const char *path = l->app.model_path ? l->app.model_path : "";
+    const char *slash = strrchr(path, '/');
+    snprintf(out, 128, "%s", slash ? slash + 1 : path);
+    const size_t n = strlen(out);
+    if (n > 5 && strcasecmp(out + n - 5, ".gguf") == 0)
+        out[n - 5] = '\0';
+}
+
 /* "smollm2" for "SmolLM2-135M-Instruct": who speaks, in a word. */
 static void
-author_name(const char *model, char out[24])
+author_name(const struct loop *l, char out[24])
 {
+    char model[128];
     size_t n = 0;
-    for (; model && model[n] && !strchr("- _.(", model[n]) && n < 23; n++)
+    model_name(l, model);
+    for (; model[n] && !strchr("- _.(", model[n]) && n < 23; n++)
         out[n] = (char)tolower((unsigned char)model[n]);
     out[n] = '\0';
     if (n == 0)
@@ -51,8 +65,8 @@ reply_info(const struct store_msg *m, char *out, size_t size)
     const double r = report_rate((size_t)s->predicted_toks, s->predicted_ms);
     if (r >= 0)
         snprintf(rate, sizeof(rate), "  %.1f t/s", r);
-    snprintf(out, size, "ttft %s%s  %" PRId64 " tok  reuse %" PRId64 "/%" PRId64 "%s%s", ttft, rate,
-             s->predicted_toks, s->cached_toks, s->prompt_toks, *end ? "  " : "", end);
+    snprintf(out, size, "ttft %s%s  %zu tok  reuse %" PRId64 "/%" PRId64 "%s%s", ttft, rate,
+             m->ids.n, s->cached_toks, s->prompt_toks, *end ? "  " : "", end);
 }
 
 static int
@@ -60,7 +74,7 @@ add_message(struct loop *l, const struct store_msg *m)
 {
     char author[24], info[160] = "", when[16];
     const bool user = m->role == PLY_ROLE_USER;
-    author_name(l->app.chat.s.model_name, author);
+    author_name(l, author);
     clock_text(m->created_ms, when);
     if (!user)
         reply_info(m, info, sizeof(info));
@@ -97,7 +111,7 @@ show_sent(struct loop *l)
         add_message(l, &s->path[s->n_path - 1]);
     else if (s->path[s->n_path - 1].role == PLY_ROLE_ASSISTANT)
         ui_msg_truncate(l->ui, ui_msg_count(l->ui) - 1);
-    author_name(s->model_name, author);
+    author_name(l, author);
     l->reply = ui_msg_add(l->ui, &(struct ui_msg){.role = UI_ROLE_REPLY, .author = author});
     ui_msg_set_live(l->ui, l->reply);
     ui_msg_follow(l->ui);
@@ -154,8 +168,10 @@ show_header(struct loop *l)
     const struct ply_info *i = app_model(&l->app);
     struct ply_buf model = {0}, title = {0}, notes = {0}, right = {0};
     const size_t n = count_sessions(l);
+    char name[128];
+    model_name(l, name);
     if (i)
-        app_buf_printf(&model, "%s %s", i->name, i->quant);
+        app_buf_puts(&model, name);
     else
         app_buf_puts(&model, l->app.loading ? "loading" : "no model: read only");
     if (s->id)

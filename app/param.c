@@ -115,10 +115,16 @@ value_text(const struct param *p, const struct param_values *v, char out[32])
 }
 
 void
-param_text(const struct param_values *v, struct ply_buf *out)
+param_text(const struct param_values *v, const char *assignment, struct ply_buf *out)
 {
+    const struct param *one = find(assignment, strcspn(assignment, " =\t"));
+    char value[32];
+    if (one) {
+        value_text(one, v, value);
+        app_buf_printf(out, "%s is %s (%s)", one->name, value, one->help);
+        return;
+    }
     for (size_t i = 0; i < PLY_COUNT(params); i++) {
-        char value[32];
         value_text(&params[i], v, value);
         app_buf_printf(out, "%-18s %-10s %s\n", params[i].name, value, params[i].help);
     }

@@ -15,7 +15,8 @@ struct param_values {
 
 /* "temp 0.7", "top_k=40": PLY_EINVAL names the parameter and its range, and changes nothing. */
 int param_set(struct param_values *v, const char *assignment, struct ply_err *err);
-void param_text(const struct param_values *v, struct ply_buf *out);
+/* A line a parameter; with an assignment, the line of the one it names. */
+void param_text(const struct param_values *v, const char *assignment, struct ply_buf *out);
 json_t *param_json(const struct param_values *v);
 
 #endif

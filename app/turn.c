@@ -288,7 +288,7 @@ fill_stats(const struct report *r, struct store_stats *s)
                               .cached_toks = (int64_t)(r->live + r->ram + r->disk),
                               .evaluated_toks = (int64_t)r->evaluated,
                               .drafted_toks = (int64_t)r->drafted,
-                              .predicted_toks = (int64_t)r->n_ids,
+                              .predicted_toks = (int64_t)r->n_predicted,
                               .ttft_ms = r->ttft_ms,
                               .tokenize_ms = r->tokenize_ms,
                               .restore_ms = r->restore_ms,

@@ -30,6 +30,7 @@ struct request {
 struct worker {
     pthread_t thread;
     struct queue requests, events;
+    size_t n_opening;     /* main thread: requests to open that have not been answered */
     pthread_mutex_t lock; /* of the next two */
     struct ply_engine *engine;
     struct ply_kv_stats stats;
@@ -354,21 +355,38 @@ worker_fd(const struct worker *w)
     return queue_fd(&w->events);
 }
 
+static struct worker_event *
+taken(struct worker *w, struct worker_event *ev)
+{
+    if (ev && (ev->kind == WORKER_OPENED || ev->kind == WORKER_OPEN_FAILED))
+        w->n_opening--;
+    return ev;
+}
+
 struct worker_event *
 worker_take(struct worker *w)
 {
-    return queue_try_pop(&w->events);
+    return taken(w, queue_try_pop(&w->events));
 }
 
 struct worker_event *
 worker_wait(struct worker *w)
 {
-    return queue_pop(&w->events);
+    return taken(w, queue_pop(&w->events));
 }
 
+bool
+worker_is_opening(const struct worker *w)
+{
+    return w->n_opening > 0;
+}
+
+/* While a model is being opened the one before it may be closed at any moment. */
 static struct ply_engine *
 get_engine(struct worker *w)
 {
+    if (w->n_opening > 0)
+        return NULL;
     pthread_mutex_lock(&w->lock);
     struct ply_engine *e = w->engine;
     pthread_mutex_unlock(&w->lock);
@@ -406,6 +424,7 @@ worker_open(struct worker *w, const char *path, const struct ply_engine_opts *op
     r->engine = *opts;
     if (opts->chat_template)
         r->engine.chat_template = r->chat_template = app_xstrdup(opts->chat_template);
+    w->n_opening++;
     queue_push(&w->requests, r);
 }
 

@@ -70,6 +70,8 @@ void worker_event_free(struct worker_event **ev);
 
 /* Close the engine there is and load a model. path and opts are copied. */
 void worker_open(struct worker *w, const char *path, const struct ply_engine_opts *opts);
+/* A request to open has not been answered yet; with several, the last one's answer counts. */
+bool worker_is_opening(const struct worker *w);
 /* After OPENED and until the next worker_open(): what was loaded. NULL: nothing is. */
 const struct ply_info *worker_info(struct worker *w);
 const struct ply_vocab *worker_vocab(struct worker *w);
