@@ -82,31 +82,38 @@ static const struct isa {
      ply_kernels_avx512},
 };
 
-/* The check of a table takes milliseconds: it is done once in a process. */
-static const char *differs[PLY_COUNT(isas)];
-static pthread_once_t checked = PTHREAD_ONCE_INIT;
+/* What ply_kernels_check said: a table is checked when it is first wanted, once in a process. */
+static struct {
+    bool done;
+    const char *differs;
+} checked[PLY_COUNT(isas)];
+static pthread_mutex_t check_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void
-check_all(void)
+/* NULL, or the kernel of isas[i] that disagrees with ref. */
+static const char *
+isa_differs(size_t i)
 {
-    for (size_t i = 0; i < PLY_COUNT(isas); i++) {
-        const struct ply_kernels *k = isas[i].table();
-        if (!k || !isas[i].runs())
-            continue;
-        uint32_t saved = ply_cpu_fp_enter();
-        differs[i] = ply_kernels_check(k);
+    pthread_mutex_lock(&check_lock);
+    if (!checked[i].done) {
+        const uint32_t saved = ply_cpu_fp_enter();
+        checked[i].differs = ply_kernels_check(isas[i].table());
+        checked[i].done = true;
         ply_cpu_fp_leave(saved);
-        if (differs[i])
+        if (checked[i].differs)
             ply_log(PLY_LOG_ERROR, "cpu", "the %s kernels are not used: %s differs from ref",
-                    isas[i].name, differs[i]);
+                    isas[i].name, checked[i].differs);
     }
+    const char *differs = checked[i].differs;
+    pthread_mutex_unlock(&check_lock);
+    return differs;
 }
 
+/* NULL with the reason when isas[i] cannot be used. */
 static const struct ply_kernels *
-kernels_named(const struct isa *want, const char *differ, struct ply_err *err)
+isa_kernels(size_t i, struct ply_err *err)
 {
-    const struct ply_kernels *k = want->table();
-    if (!k) {
+    const struct isa *want = &isas[i];
+    if (!want->table()) {
         ply_fail(err, PLY_EUNSUPPORTED, "this build has no %s kernels; ref always runs",
                  want->name);
         return NULL;
@@ -116,33 +123,29 @@ kernels_named(const struct isa *want, const char *differ, struct ply_err *err)
                  want->name, want->needs);
         return NULL;
     }
-    if (differ) {
+    const char *differs = isa_differs(i);
+    if (differs) {
         ply_fail(err, PLY_EUNSUPPORTED, "the %s kernels are not used: %s differs from ref",
-                 want->name, differ);
+                 want->name, differs);
         return NULL;
     }
-    return k;
+    return want->table();
 }
 
 const struct ply_kernels *
 ply_cpu_kernels(enum ply_isa isa, struct ply_err *err)
 {
-    if (isa == PLY_ISA_REF)
-        return ply_kernels_ref();
-    pthread_once(&checked, check_all);
-    if (isa == PLY_ISA_AUTO) {
-        for (size_t i = PLY_COUNT(isas); i-- > 0;) {
-            if (isas[i].table() && isas[i].runs() && !differs[i])
-                return isas[i].table();
-        }
-        return ply_kernels_ref();
+    for (size_t i = PLY_COUNT(isas); i-- > 0;) {
+        if (isa == isas[i].isa)
+            return isa_kernels(i, err);
+        const struct ply_kernels *k = isa == PLY_ISA_AUTO ? isa_kernels(i, NULL) : NULL;
+        if (k)
+            return k;
     }
-    for (size_t i = 0; i < PLY_COUNT(isas); i++) {
-        if (isas[i].isa == isa)
-            return kernels_named(&isas[i], differs[i], err);
-    }
+    if (isa == PLY_ISA_REF || isa == PLY_ISA_AUTO)
+        return ply_kernels_ref();
     ply_fail(err, PLY_EUNSUPPORTED,
-             "this instruction set is not built yet; ref, avx2 and avx512 are");
+             "there are no kernels for this instruction set yet; ref, avx2 and avx512 are built");
     return NULL;
 }
 

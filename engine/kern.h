@@ -86,7 +86,8 @@ struct ply_kernels {
     /* Store one token's key or value (f32 [d]) in slot 0..63 of a kv head's area. */
     void (*k_store[PLY_KERN_KV_N])(uint8_t *k, uint32_t slot, const float *x, uint32_t d);
     void (*v_store[PLY_KERN_KV_N])(uint8_t *v, uint32_t slot, const float *x, uint32_t d);
-    /* n queries against the chunk at (k, v). Rows at or above every query's hi are never read.
+    /* n queries against the chunk at (k, v). Values at or above every query's hi are never
+     * read; keys there may be loaded with a visible key of their panel, but enter nothing.
      * scratch: ply_attn_scratch_floats(d) floats, 64-byte aligned, the calling thread's own. */
     void (*attn_chunk[PLY_KERN_KV_N])(const uint8_t *k, const uint8_t *v, uint32_t d,
                                       const struct ply_attn_query *q, size_t n, float *scratch);

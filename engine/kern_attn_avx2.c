@@ -129,7 +129,7 @@ seen_by(const struct ply_attn_query *q, uint32_t i)
     })
 
 /* As in kern_attn_chunk.c: lanes 0-7 of its sixteen are `even`, 8-15 `odd`. */
-KERN_INLINE void
+static void
 softmax(const struct ply_attn_query *q, float *s)
 {
     const __m256 none = _mm256_set1_ps(-INFINITY);
@@ -212,10 +212,15 @@ weigh_values(struct area v, uint32_t from, uint32_t to, const struct ply_attn_qu
     }
 }
 
+/* One query's part of the values: a function of its own, since every tile needs it. */
+typedef void (*weigh_one_fn)(struct area v, uint32_t from, uint32_t to,
+                             const struct ply_attn_query *q, float (*p)[PLY_CHUNK]);
+
 /* n queries, a constant. Keys that all of them see are weighed together; what only some see
  * lies before and after, and is weighed by query. */
 KERN_INLINE void
-tile(struct area k, struct area v, const struct ply_attn_query *q, unsigned n)
+tile(struct area k, struct area v, const struct ply_attn_query *q, unsigned n,
+     weigh_one_fn weigh_one)
 {
     float s[TILE_MAX][PLY_CHUNK] __attribute__((aligned(64))) = {{0}};
     uint32_t lo = PLY_CHUNK, hi = 0, from = 0, to = PLY_CHUNK;
@@ -237,41 +242,49 @@ tile(struct area k, struct area v, const struct ply_attn_query *q, unsigned n)
         memset(q[t].o, 0, v.d * sizeof(float));
     }
     to = to > from ? to : from; /* from == to: nothing is common */
-    for (unsigned t = 0; n > 1 && t < n; t++)
-        weigh_values(v, q[t].lo, from < q[t].hi ? from : q[t].hi, q + t, 1, s + t);
+    for (unsigned t = 0; t < n; t++)
+        weigh_one(v, q[t].lo, from < q[t].hi ? from : q[t].hi, q + t, s + t);
     weigh_values(v, from, to, q, n, s);
-    for (unsigned t = 0; n > 1 && t < n; t++)
-        weigh_values(v, to, q[t].hi, q + t, 1, s + t);
+    for (unsigned t = 0; t < n; t++)
+        weigh_one(v, to, q[t].hi, q + t, s + t);
 }
 
-KERN_INLINE void
-attn_chunk(enum ply_kern_kv kv, const uint8_t *k, const uint8_t *v, uint32_t d,
-           const struct ply_attn_query *q, size_t n)
-{
-    const struct area ka = {kv, k, d}, va = {kv, v, d};
-    for (; n >= TILE_MAX; n -= TILE_MAX, q += TILE_MAX)
-        tile(ka, va, q, TILE_MAX);
-    switch (n) {
-    case 5: tile(ka, va, q, 5); break;
-    case 4: tile(ka, va, q, 4); break;
-    case 3: tile(ka, va, q, 3); break;
-    case 2: tile(ka, va, q, 2); break;
-    case 1: tile(ka, va, q, 1); break;
+/* Tiles are functions of their own for the reason given in kern_mm_impl.h. */
+#define TILE(name, kv, n)                                                               \
+    static void name##_##n(const uint8_t *k, const uint8_t *v, uint32_t d,              \
+                           const struct ply_attn_query *q)                              \
+    {                                                                                   \
+        tile((struct area){kv, k, d}, (struct area){kv, v, d}, q, n, weigh_one_##name); \
     }
-}
 
-void
-KERN(attn_chunk_f16)(const uint8_t *k, const uint8_t *v, uint32_t d, const struct ply_attn_query *q,
-                     size_t n, float *scratch)
-{
-    (void)scratch;
-    attn_chunk(PLY_KERN_KV_F16, k, v, d, q, n);
-}
+#define ATTN_CHUNK(name, kv)                                                           \
+    static void weigh_one_##name(struct area v, uint32_t from, uint32_t to,            \
+                                 const struct ply_attn_query *q, float(*p)[PLY_CHUNK]) \
+    {                                                                                  \
+        if (from < to)                                                                 \
+            weigh_values((struct area){kv, v.codes, v.d}, from, to, q, 1, p);          \
+    }                                                                                  \
+    TILE(name, kv, 1)                                                                  \
+    TILE(name, kv, 2)                                                                  \
+    TILE(name, kv, 3)                                                                  \
+    TILE(name, kv, 4)                                                                  \
+    TILE(name, kv, 5)                                                                  \
+    TILE(name, kv, 6)                                                                  \
+    void KERN(name)(const uint8_t *k, const uint8_t *v, uint32_t d,                    \
+                    const struct ply_attn_query *q, size_t n, float *scratch)          \
+    {                                                                                  \
+        (void)scratch;                                                                 \
+        for (; n >= TILE_MAX; n -= TILE_MAX, q += TILE_MAX)                            \
+            name##_6(k, v, d, q);                                                      \
+        switch (n) {                                                                   \
+        case 5: name##_5(k, v, d, q); break;                                           \
+        case 4: name##_4(k, v, d, q); break;                                           \
+        case 3: name##_3(k, v, d, q); break;                                           \
+        case 2: name##_2(k, v, d, q); break;                                           \
+        case 1: name##_1(k, v, d, q); break;                                           \
+        default: break;                                                                \
+        }                                                                              \
+    }
 
-void
-KERN(attn_chunk_q8)(const uint8_t *k, const uint8_t *v, uint32_t d, const struct ply_attn_query *q,
-                    size_t n, float *scratch)
-{
-    (void)scratch;
-    attn_chunk(PLY_KERN_KV_Q8_0, k, v, d, q, n);
-}
+ATTN_CHUNK(attn_chunk_f16, PLY_KERN_KV_F16)
+ATTN_CHUNK(attn_chunk_q8, PLY_KERN_KV_Q8_0)

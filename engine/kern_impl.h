@@ -25,11 +25,14 @@
 #define KERN_LANES 16u
 #define KV_GROUP 32u /* elements of a key or value that share a scale in q8_0 */
 
-/* Before a loop with a constant count of at most 16: the body so many times, no loop. */
+/* Before a loop with a constant count of at most 16: the body so many times, no loop; and the
+ * opposite. */
 #ifdef __clang__
 #define KERN_UNROLL _Pragma("clang loop unroll(full)")
+#define KERN_ROLLED _Pragma("clang loop unroll(disable)")
 #else
 #define KERN_UNROLL _Pragma("GCC unroll 16")
+#define KERN_ROLLED _Pragma("GCC unroll 1")
 #endif
 
 /* kern_act.c */

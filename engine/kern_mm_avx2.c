@@ -79,6 +79,9 @@ run(const uint8_t *u, bool high_nibble, bool low_nibble, const int8_t *const pla
     const __m256i nibble = _mm256_set1_epi8(15);
     __m256i s[TILE_MAX][2];
     KERN_UNROLL
+    for (uint32_t t = 0; t < n; t++)
+        s[t][0] = s[t][1] = _mm256_setzero_si256();
+    KERN_ROLLED
     for (unsigned g = g0; g < g0 + n_groups; g++) {
         __m256i w[2];
         KERN_UNROLL
@@ -95,7 +98,7 @@ run(const uint8_t *u, bool high_nibble, bool low_nibble, const int8_t *const pla
             KERN_UNROLL
             for (unsigned h = 0; h < 2; h++) {
                 const __m256i p = _mm256_maddubs_epi16(w[h], x);
-                s[t][h] = g == g0 ? p : _mm256_add_epi16(s[t][h], p);
+                s[t][h] = _mm256_add_epi16(s[t][h], p);
             }
         }
     }

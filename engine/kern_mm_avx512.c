@@ -61,7 +61,7 @@ dot_groups(const struct block *w, const int8_t *const plane[TILE_MAX], unsigned 
     KERN_UNROLL
     for (uint32_t t = 0; t < n; t++)
         sum[t] = _mm512_setzero_si512();
-    KERN_UNROLL
+    KERN_ROLLED
     for (unsigned g = g0; g < g1; g++) {
         const __m512i u = _mm512_load_si512(w->u + 64 * g);
         KERN_UNROLL

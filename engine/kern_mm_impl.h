@@ -64,8 +64,8 @@ unpack_block(const uint8_t *panel, struct ply_mm_layout l, uint32_t b, struct bl
 
 /* Vectors t.. over a slab in as many tiles of `tile` as go into n; returns where it stopped. */
 KERN_INLINE uint32_t
-slab_tiles(struct ply_mm_layout l, bool a12, const struct block *w, uint32_t n_blocks,
-           const struct ply_acts *a, size_t at, uint32_t tile, uint32_t t, uint32_t n,
+slab_tiles(struct ply_mm_layout l, bool a12, uint32_t tile, const struct block *w,
+           uint32_t n_blocks, const struct ply_acts *a, size_t at, uint32_t t, uint32_t n,
            float (*acc)[KERN_LANES])
 {
     const size_t stride = a->n / 32;
@@ -76,61 +76,81 @@ slab_tiles(struct ply_mm_layout l, bool a12, const struct block *w, uint32_t n_b
     return t;
 }
 
-KERN_INLINE void
-slab_times(struct ply_mm_layout l, bool a12, const struct block *w, uint32_t n_blocks,
-           const struct ply_acts *a, size_t at, uint32_t n, float (*acc)[KERN_LANES])
-{
-    const uint32_t tile = MM_TILE(l, a12);
-    uint32_t t = slab_tiles(l, a12, w, n_blocks, a, at, tile, 0, n, acc);
-    if (tile >= 8)
-        t = slab_tiles(l, a12, w, n_blocks, a, at, 4, t, n, acc);
-    if (tile >= 4)
-        t = slab_tiles(l, a12, w, n_blocks, a, at, 2, t, n, acc);
-    if (tile >= 2)
-        slab_tiles(l, a12, w, n_blocks, a, at, 1, t, n, acc);
-}
+typedef void (*unpack_fn)(const uint8_t *panel, uint32_t b, struct block *w);
+typedef uint32_t (*tiles_fn)(const struct block *w, uint32_t n_blocks, const struct ply_acts *a,
+                             size_t at, uint32_t t, uint32_t n, float (*acc)[KERN_LANES]);
 
-KERN_INLINE void
-panel_times(const uint8_t *panel, struct ply_mm_layout l, bool a12, const struct ply_acts *a,
-            uint32_t t0, uint32_t n, float (*acc)[KERN_LANES])
+/* What a type and a width of activations bring to the loops below. They are functions of their
+ * own, not inlined into one, because compilers need far more than twice the time for twice the
+ * function. */
+struct mm_type {
+    enum ply_mm_slot slot;
+    unpack_fn unpack;
+    tiles_fn whole, half, one; /* tiles of MM_TILE vectors, of half that, of one */
+};
+
+static void
+panel_times(const struct mm_type *type, const uint8_t *panel, const struct ply_acts *a, uint32_t t0,
+            uint32_t n, float (*acc)[KERN_LANES])
 {
     struct block slab[SLAB];
     const uint32_t blocks = a->n / 32;
     memset(acc, 0, n * sizeof(*acc));
     for (uint32_t b = 0; b < blocks; b += SLAB) {
         const uint32_t n_blocks = blocks - b < SLAB ? blocks - b : SLAB;
+        const size_t at = (size_t)t0 * blocks + b;
         for (uint32_t i = 0; i < n_blocks; i++)
-            unpack_block(panel, l, b + i, slab + i);
-        slab_times(l, a12, slab, n_blocks, a, (size_t)t0 * blocks + b, n, acc);
+            type->unpack(panel, b + i, slab + i);
+        uint32_t t = type->whole(slab, n_blocks, a, at, 0, n, acc);
+        t = type->half(slab, n_blocks, a, at, t, n, acc);
+        type->one(slab, n_blocks, a, at, t, n, acc);
     }
 }
 
-KERN_INLINE void
-mm(enum ply_mm_slot slot, bool a12, KERN_MM_ARGS)
+static void
+mm(const struct mm_type *type, KERN_MM_ARGS)
 {
-    const struct ply_mm_layout l = ply_mm_layout(slot);
-    const uint64_t bytes = ply_mm_panel_bytes(l, n_in);
+    const uint64_t bytes = ply_mm_panel_bytes(ply_mm_layout(type->slot), n_in);
     for (uint32_t p = p0; p < p1; p++) {
         const uint32_t row = p * PLY_PANEL;
         const uint32_t rows = n_out - row < PLY_PANEL ? n_out - row : PLY_PANEL;
         for (uint32_t t0 = 0; t0 < m; t0 += TOKENS) {
             float acc[TOKENS][KERN_LANES] __attribute__((aligned(64)));
             const uint32_t n = m - t0 < TOKENS ? m - t0 : TOKENS;
-            panel_times(packed + p * bytes, l, a12, a, t0, n, acc);
+            panel_times(type, packed + p * bytes, a, t0, n, acc);
             for (uint32_t t = 0; t < n; t++)
                 memcpy(out + (t0 + t) * ld + row, acc[t], rows * sizeof(float));
         }
     }
 }
 
-#define MM_DEFINE(type)                                                       \
-    void KERN(mm_a8_##type)(KERN_MM_ARGS)                                     \
-    {                                                                         \
-        mm(PLY_MM_##type, false, packed, n_in, n_out, p0, p1, a, m, out, ld); \
-    }                                                                         \
-    void KERN(mm_a12_##type)(KERN_MM_ARGS)                                    \
-    {                                                                         \
-        mm(PLY_MM_##type, true, packed, n_in, n_out, p0, p1, a, m, out, ld);  \
+#define MM_TILES(name, slot, a12, div)                                                          \
+    static uint32_t name(const struct block *w, uint32_t n_blocks, const struct ply_acts *a,    \
+                         size_t at, uint32_t t, uint32_t n, float(*acc)[KERN_LANES])            \
+    {                                                                                           \
+        const struct ply_mm_layout l = ply_mm_layout(slot);                                     \
+        const uint32_t whole = MM_TILE(l, a12);                                                 \
+        return slab_tiles(l, a12, whole > (div) ? whole / (div) : 1u, w, n_blocks, a, at, t, n, \
+                          acc);                                                                 \
     }
+
+#define MM_PRODUCT(act, a12, type)                                                           \
+    MM_TILES(whole_##act##_##type, PLY_MM_##type, a12, 1)                                    \
+    MM_TILES(half_##act##_##type, PLY_MM_##type, a12, 2)                                     \
+    MM_TILES(one_##act##_##type, PLY_MM_##type, a12, 64)                                     \
+    void KERN(mm_##act##_##type)(KERN_MM_ARGS)                                               \
+    {                                                                                        \
+        static const struct mm_type t = {PLY_MM_##type, unpack_##type, whole_##act##_##type, \
+                                         half_##act##_##type, one_##act##_##type};           \
+        mm(&t, packed, n_in, n_out, p0, p1, a, m, out, ld);                                  \
+    }
+
+#define MM_DEFINE(type)                                                          \
+    static void unpack_##type(const uint8_t *panel, uint32_t b, struct block *w) \
+    {                                                                            \
+        unpack_block(panel, ply_mm_layout(PLY_MM_##type), b, w);                 \
+    }                                                                            \
+    MM_PRODUCT(a8, false, type)                                                  \
+    MM_PRODUCT(a12, true, type)
 
 #endif
