@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 
 #include "engine/base/num.h"
 #include "engine/tok_proto.h"
+#include "engine/tok_spm.h"
 #include "tests/tok/tokutil.h"
 
 #define SP "\xe2\x96\x81" /* U+2581 */
@@ -320,6 +322,35 @@ long_texts_are_cut_without_a_trace(void **state)
     ply_vocab_close(&p);
 }
 
+/* The library logs what it refuses; the terminal belongs to somebody else. */
+static void
+nothing_is_written_to_stderr(void **state)
+{
+    char *path = tok_tmp_path();
+    const int saved = dup(2), log = open(path, O_RDWR);
+    struct ply_spm *spm = NULL;
+    struct ply_buf no_unknown = {0};
+    struct ply_err err = {0};
+    assert_true(saved >= 0 && log >= 0);
+    ply_proto_piece(&no_unknown, "a", 1, 0, PLY_TOK_NORMAL);
+    ply_proto_tail(&no_unknown, 0, true, (struct ply_str){"", 0});
+    fflush(stderr);
+    dup2(log, 2);
+    const int rc_garbage = ply_spm_open(&spm, "garbage", 7, NULL);
+    const int rc_refused = ply_spm_open(&spm, no_unknown.v, no_unknown.n, &err);
+    fflush(stderr);
+    dup2(saved, 2);
+    assert_int_equal(rc_garbage, PLY_EFORMAT);
+    assert_int_equal(rc_refused, PLY_EFORMAT);
+    assert_non_null(strstr(err.msg, "SentencePiece refuses"));
+    assert_int_equal(lseek(log, 0, SEEK_END), 0);
+    close(saved);
+    close(log);
+    unlink(path);
+    free(path);
+    ply_buf_fini(&no_unknown);
+}
+
 /* ---- tokenizer.model ------------------------------------------------------------------- */
 
 static const char *
@@ -432,6 +463,7 @@ main(void)
         cmocka_unit_test(bytes_survive),
         cmocka_unit_test(no_pieces_for_bytes),
         cmocka_unit_test(long_texts_are_cut_without_a_trace),
+        cmocka_unit_test(nothing_is_written_to_stderr),
         cmocka_unit_test(a_model_file_reads_as_it_was_written),
         cmocka_unit_test(damaged_model_files),
         cmocka_unit_test(a_model_file_beside_the_gguf),

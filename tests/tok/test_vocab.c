@@ -16,6 +16,41 @@
 #include "engine/vocab.h"
 #include "tests/tok/tokutil.h"
 
+/* ---- failing allocations (the linker wraps malloc and its kin) -------------------------- */
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+
+static long fail_after = -1; /* this many succeed, then one fails; -1: none does */
+
+static bool
+fails(void)
+{
+    return fail_after >= 0 && fail_after-- == 0;
+}
+
+void *
+__wrap_malloc(size_t n)
+{
+    return fails() ? NULL : __real_malloc(n);
+}
+
+void *
+__wrap_calloc(size_t n, size_t size)
+{
+    return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *
+__wrap_realloc(void *p, size_t n)
+{
+    return fails() ? NULL : __real_realloc(p, n);
+}
+
 /* ---- metadata -------------------------------------------------------------------------- */
 
 static struct ply_vocab *
@@ -274,6 +309,71 @@ damaged_files(void **state)
     free(path);
 }
 
+/* Every allocation of opening, encoding, rendering and decoding fails once: an error, nothing
+ * lost (ASan watches), and what was there before stays. */
+static void
+failing_allocations(void **state)
+{
+    static const struct mkvocab_opts kinds[] = {{.chat = "chatml", .gaps = true},
+                                                {.chat = "gemma", .spm = true},
+                                                {.chat = "none", .spm = true}};
+    static char text[5000];
+    char *path = tok_tmp_path();
+    memset(text, 'q', sizeof(text));
+    memcpy(text, "Hello \xff\x04 the", 12);
+    for (size_t k = 0; k < PLY_COUNT(kinds); k++) {
+        struct ggufw w;
+        struct ply_buf file = {0};
+        ggufw_init(&w);
+        mkvocab_write(&w, &kinds[k]);
+        ggufw_finish(&w, &file);
+        assert_int_equal(ggufw_save(&file, path), 0);
+        long n_open = 0;
+        bool done = false;
+        for (; !done; n_open++) {
+            struct ply_vocab *v = NULL;
+            struct ply_err err = {0};
+            fail_after = n_open;
+            const int rc = ply_vocab_open(&v, path, NULL, &err);
+            done = fail_after >= 0;
+            fail_after = -1;
+            assert_true(rc == (v ? PLY_OK : PLY_ENOMEM));
+            assert_true(done ? rc == PLY_OK : rc == PLY_ENOMEM);
+            ply_vocab_close(&v);
+        }
+        assert_true(n_open > 10);
+        struct ply_vocab *v = NULL;
+        assert_int_equal(ply_vocab_open(&v, path, NULL, NULL), PLY_OK);
+        const struct ply_msg m = {PLY_ROLE_USER, text, sizeof(text), NULL, 0};
+        done = false;
+        for (long n = 0; !done; n++) {
+            struct ply_ids ids = {0};
+            struct ply_buf out = {0};
+            int rc;
+            ply_ids_push(&ids, 7);
+            fail_after = n;
+            rc = ply_encode(v, text, sizeof(text), &ids, NULL);
+            if (rc != PLY_OK)
+                assert_true(rc == PLY_ENOMEM && ids.n == 1 && ids.v[0] == 7);
+            ids.n = 1;
+            rc = ply_chat_render(v, &m, 1, PLY_CHAT_OPEN_REPLY, &ids, NULL);
+            if (rc != PLY_OK)
+                assert_true(rc == PLY_ENOMEM && ids.n == 1 && ids.v[0] == 7);
+            rc = ply_decode(v, ids.v, ids.n, &out, NULL);
+            done = fail_after >= 0;
+            fail_after = -1;
+            assert_true(rc == PLY_OK || rc == PLY_ENOMEM);
+            ply_ids_fini(&ids);
+            ply_buf_fini(&out);
+        }
+        ply_vocab_close(&v);
+        ggufw_fini(&w);
+        ply_buf_fini(&file);
+    }
+    unlink(path);
+    free(path);
+}
+
 /* ---- use ------------------------------------------------------------------------------- */
 
 static void
@@ -415,6 +515,7 @@ main(void)
         cmocka_unit_test(broken_vocabularies_are_refused),
         cmocka_unit_test(missing_files),
         cmocka_unit_test(damaged_files),
+        cmocka_unit_test(failing_allocations),
         cmocka_unit_test(decode_takes_the_space_away_again),
         cmocka_unit_test(no_text_becomes_fewer_ids_than_said),
         cmocka_unit_test(several_threads_read_one_vocab),
