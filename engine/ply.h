@@ -89,7 +89,8 @@ void ply_vocab_close(struct ply_vocab **v);
 const struct ply_info *ply_vocab_info(const struct ply_vocab *v);
 
 /* Append to out the ids of user text. Never yields a control id, adds no BOS. text is any
- * bytes, NUL and ill-formed UTF-8 included. */
+ * bytes, NUL and ill-formed UTF-8 included: they come back from ply_decode as they were,
+ * except where the vocabulary has no pieces for them: then they are read as U+FFFD. */
 int ply_encode(const struct ply_vocab *v, const char *text, size_t len, struct ply_ids *out,
                struct ply_err *err);
 /* The same for text that goes on where ids end: a vocabulary that puts a space before text (as

@@ -527,6 +527,7 @@ static const struct {
     {"zephyr", false, NULL},   {"phi3", true, NULL},          {"none", true, NULL},
     {"none", false, NULL},     {"gemma", true, "transcript"}, {"chatml", false, "raw"},
     {"none", true, "mistral"}, {"none", true, "zephyr"},      {"none", true, "llama2"},
+    {"phi3", true, "zephyr"},
 };
 
 struct talk {
