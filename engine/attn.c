@@ -10,8 +10,8 @@
 #include "engine/base/num.h"
 #include "engine/mem.h"
 
-#define TILE 48u                 /* queries given to a kernel at once */
-#define PART_BYTES (8u << 20)    /* of partial results, if that holds one level at least */
+#define TILE 48u              /* queries given to a kernel at once */
+#define PART_BYTES (8u << 20) /* of partial results, if that holds one level at least */
 #define NONE UINT32_MAX
 
 struct entry {
@@ -28,13 +28,13 @@ struct ply_attn {
     uint32_t group, n_slots;
     const struct ply_attn_seq *seqs;
     uint32_t n_seqs, n_entries, n_levels;
-    struct entry *entries;   /* [seqs a batch may have * levels], by level */
-    struct user *users;      /* the same number */
-    uint32_t *level_first;   /* [levels + 1] first entry of a level */
-    float *part_o;           /* [slot][d] */
-    float *part_m, *part_l;  /* [slot] */
-    float *m, *l;            /* [row][head] state between waves; its o is the caller's out */
-    float *scratch;          /* [thread][scratch_floats] */
+    struct entry *entries;  /* [seqs a batch may have * levels], by level */
+    struct user *users;     /* the same number */
+    uint32_t *level_first;  /* [levels + 1] first entry of a level */
+    float *part_o;          /* [slot][d] */
+    float *part_m, *part_l; /* [slot] */
+    float *m, *l;           /* [row][head] state between waves; its o is the caller's out */
+    float *scratch;         /* [thread][scratch_floats] */
     size_t scratch_floats;
     uint8_t *mem;
     uint64_t mem_bytes;
@@ -311,8 +311,13 @@ void
 ply_attn_run(struct ply_attn *a, uint32_t layer, uint32_t window, const struct ply_attn_rows *rows,
              uint32_t n_rows, const float *q, float *out, int ith, int nth)
 {
-    struct run r = {.a = a, .layer = layer, .window = window, .n_rows = n_rows, .rows = rows,
-                    .q = q, .out = out};
+    struct run r = {.a = a,
+                    .layer = layer,
+                    .window = window,
+                    .n_rows = n_rows,
+                    .rows = rows,
+                    .q = q,
+                    .out = out};
     uint32_t begin = NONE, end = 0; /* levels that any row sees */
     for (uint32_t s = 0; s < a->n_seqs; s++) {
         if (rows[s].n == 0)

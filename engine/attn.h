@@ -31,8 +31,8 @@ struct ply_attn_opts {
     const struct ply_kv_layout *kv;
     struct ply_pool *pool;
     uint32_t n_head;
-    uint32_t n_ctx;    /* positions a sequence may have */
-    uint32_t n_rows;   /* rows a batch may have */
+    uint32_t n_ctx;  /* positions a sequence may have */
+    uint32_t n_rows; /* rows a batch may have */
 };
 
 struct ply_attn;

@@ -71,8 +71,10 @@ static int
 check_opts(const struct ply_engine_opts *o, struct ply_err *err)
 {
     if (o->n_ctx < 0 || o->n_ctx > (int)PLY_ROPE_POS_MAX)
-        return ply_fail(err, PLY_EINVAL, "-c %d: a context has room for 1 to %u tokens (0: the "
-                        "model's own, %u at most)", o->n_ctx, PLY_ROPE_POS_MAX, CTX_DEFAULT);
+        return ply_fail(err, PLY_EINVAL,
+                        "-c %d: a context has room for 1 to %u tokens (0: the "
+                        "model's own, %u at most)",
+                        o->n_ctx, PLY_ROPE_POS_MAX, CTX_DEFAULT);
     if (o->n_threads < 0 || o->n_threads > THREADS_MAX)
         return ply_fail(err, PLY_EINVAL, "-t %d: 1 to %d threads (0: one a core)", o->n_threads,
                         THREADS_MAX);
@@ -111,15 +113,17 @@ add_up(const struct ply_engine *e, struct ply_forward_opts fo, struct need *need
 /* The KV budget: what was asked for, if a whole context fits; else the default, and at least a
  * whole context. */
 static int
-choose_budget(struct ply_engine *e, uint64_t available, const struct need *need, struct ply_err *err)
+choose_budget(struct ply_engine *e, uint64_t available, const struct need *need,
+              struct ply_err *err)
 {
     if (e->opts.kv_budget_bytes == 0) {
         const uint64_t wish = PLY_MIN(BUDGET_DEFAULT, available / 4);
         e->opts.kv_budget_bytes = PLY_MAX(wish, need->kv);
     } else if (e->opts.kv_budget_bytes < need->kv) {
-        return ply_fail(err, PLY_EINVAL, "a KV budget of %llu MiB cannot hold a context of %d tokens, "
-                        "which takes %llu MiB: lower -c", mib(e->opts.kv_budget_bytes),
-                        e->opts.n_ctx, mib(need->kv));
+        return ply_fail(err, PLY_EINVAL,
+                        "a KV budget of %llu MiB cannot hold a context of %d tokens, "
+                        "which takes %llu MiB: lower -c",
+                        mib(e->opts.kv_budget_bytes), e->opts.n_ctx, mib(need->kv));
     }
     return PLY_OK;
 }
@@ -131,10 +135,12 @@ check_memory(const struct ply_engine *e, const struct need *need, uint64_t avail
     const uint64_t fixed = need->weights + need->scratch;
     if (fixed + need->ctx <= available)
         return PLY_OK;
-    return ply_fail(err, PLY_ENOMEM, "%llu MiB are needed (weights %llu, context of %d tokens %llu, "
-                    "buffers %llu) and %llu are available: %s", mib(fixed + need->ctx),
-                    mib(need->weights), e->opts.n_ctx, mib(need->ctx), mib(need->scratch),
-                    mib(available), fixed < available ? "lower -c" : "use a smaller model");
+    return ply_fail(err, PLY_ENOMEM,
+                    "%llu MiB are needed (weights %llu, context of %d tokens %llu, "
+                    "buffers %llu) and %llu are available: %s",
+                    mib(fixed + need->ctx), mib(need->weights), e->opts.n_ctx, mib(need->ctx),
+                    mib(need->scratch), mib(available),
+                    fixed < available ? "lower -c" : "use a smaller model");
 }
 
 /* ---- open ---- */
@@ -158,11 +164,16 @@ open_memory(struct ply_engine *e, struct ply_err *err)
     const bool full = e->opts.precision == PLY_PRECISION_FULL;
     const uint64_t available = ply_mem_available();
     struct ply_kv_layout layout;
-    int rc = ply_kv_layout_init(&layout, e->opts.kv_type, hp->n_layer, hp->n_head_kv, hp->d_head, err);
+    int rc =
+        ply_kv_layout_init(&layout, e->opts.kv_type, hp->n_layer, hp->n_head_kv, hp->d_head, err);
     if (rc != PLY_OK)
         return rc;
-    struct ply_forward_opts fo = {.model = e->model, .weights = &e->weights, .kern = e->kern,
-                                  .kv = &layout, .pool = e->pool, .n_ctx = (uint32_t)e->opts.n_ctx};
+    struct ply_forward_opts fo = {.model = e->model,
+                                  .weights = &e->weights,
+                                  .kern = e->kern,
+                                  .kv = &layout,
+                                  .pool = e->pool,
+                                  .n_ctx = (uint32_t)e->opts.n_ctx};
     struct need need;
     add_up(e, fo, &need);
     rc = check_memory(e, &need, available, err);
@@ -196,7 +207,8 @@ describe(struct ply_engine *e)
     if (w->own)
         n += (size_t)snprintf(e->gemm, sizeof(e->gemm), "own int8 (%s)", e->kern->isa);
     if (w->blas)
-        snprintf(e->gemm + n, sizeof(e->gemm) - n, "%sOpenBLAS (%s)", n ? ", " : "", ply_blas_core());
+        snprintf(e->gemm + n, sizeof(e->gemm) - n, "%sOpenBLAS (%s)", n ? ", " : "",
+                 ply_blas_core());
     if (w->blas && e->opts.precision == PLY_PRECISION_FULL)
         snprintf(e->exact_why, sizeof(e->exact_why), "--precision full computes through OpenBLAS");
     else if (w->blas)

@@ -27,11 +27,10 @@ struct ply_engine {
 
     ply_trace_fn trace;
     void *trace_user;
-    size_t n_seqs;      /* alive */
-    uint64_t n_evals;   /* begun; a sequence remembers the last one it stood in */
-    double toks_per_s;  /* of recent evaluations of many ids; 0 before the first */
-    struct ply_item step[PLY_EVAL_TOKS_MAX];               /* of ply_seq_step */
-    struct ply_forward_item rows[PLY_EVAL_TOKS_MAX];       /* of ply_eval */
+    size_t n_seqs;    /* alive */
+    uint64_t n_evals; /* begun; a sequence remembers the last one it stood in */
+    struct ply_item step[PLY_EVAL_TOKS_MAX];         /* of ply_seq_step */
+    struct ply_forward_item rows[PLY_EVAL_TOKS_MAX]; /* of ply_eval */
 };
 
 #endif

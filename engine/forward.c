@@ -41,15 +41,15 @@ struct ply_forward {
     struct ply_rope rope, rope_local; /* local: no table when no layer is local */
     uint32_t n_q, n_kv;               /* floats of a row's queries, keys */
 
-    float *x, *h;             /* [row][n_embd] residual stream; what enters or leaves a matrix */
-    float *q, *att;           /* [row][n_q] */
-    float *k, *v;             /* [row][n_kv] */
-    float *gate, *up;         /* [row][n_ff] */
+    float *x, *h;     /* [row][n_embd] residual stream; what enters or leaves a matrix */
+    float *q, *att;   /* [row][n_q] */
+    float *k, *v;     /* [row][n_kv] */
+    float *gate, *up; /* [row][n_ff] */
     struct ply_acts acts_embd, acts_att, acts_ff; /* quantised h, att, gate; embd has lo */
-    float *logits;            /* [HEAD_GATHER][n_vocab] */
-    float *scratch;           /* [thread][scratch_floats] for matmul */
+    float *logits;                                /* [HEAD_GATHER][n_vocab] */
+    float *scratch;                               /* [thread][scratch_floats] for matmul */
     size_t scratch_floats;
-    struct row *rows;         /* [row] */
+    struct row *rows;                   /* [row] */
     struct ply_attn_seq *seqs;          /* [item] */
     struct ply_attn_rows *all, *wanted; /* [item] */
     uint8_t *mem;
@@ -59,7 +59,7 @@ struct ply_forward {
     const struct ply_forward_item *items;
     const struct ply_forward_hooks *hooks;
     uint32_t n_items, n_rows, n_wanted;
-    bool stop;               /* written by thread 0 before a barrier, read after it */
+    bool stop; /* written by thread 0 before a barrier, read after it */
     atomic_bool not_finite;
 };
 
@@ -98,7 +98,8 @@ forward_carve(struct ply_forward *f, uint8_t *base)
     f->seqs = ply_carve(&c, ROWS_MAX, sizeof(struct ply_attn_seq));
     f->all = ply_carve(&c, ROWS_MAX, sizeof(struct ply_attn_rows));
     f->wanted = ply_carve(&c, ROWS_MAX, sizeof(struct ply_attn_rows));
-    f->scratch = ply_carve(&c, f->scratch_floats * (uint64_t)ply_pool_size(f->o.pool), sizeof(float));
+    f->scratch =
+        ply_carve(&c, f->scratch_floats * (uint64_t)ply_pool_size(f->o.pool), sizeof(float));
     return c.at;
 }
 
@@ -119,8 +120,12 @@ static struct ply_attn_opts
 attn_opts(const struct ply_forward_opts *o)
 {
     return (struct ply_attn_opts){
-        .kern = o->kern, .kv = o->kv, .pool = o->pool, .n_head = o->model->hp.n_head,
-        .n_ctx = o->n_ctx, .n_rows = ROWS_MAX,
+        .kern = o->kern,
+        .kv = o->kv,
+        .pool = o->pool,
+        .n_head = o->model->hp.n_head,
+        .n_ctx = o->n_ctx,
+        .n_rows = ROWS_MAX,
     };
 }
 
@@ -155,8 +160,9 @@ ply_forward_new(struct ply_forward **out, const struct ply_forward_opts *o, stru
     f->scratch_floats = matmul_scratch(o->weights, hp->n_layer);
     f->mem_bytes = forward_carve(f, NULL);
     f->mem = ply_mem_map(f->mem_bytes);
-    int rc = f->mem ? PLY_OK : ply_fail(err, PLY_ENOMEM, "out of memory for %llu MiB of activations",
-                                        (unsigned long long)(f->mem_bytes >> 20));
+    int rc = f->mem ? PLY_OK
+                    : ply_fail(err, PLY_ENOMEM, "out of memory for %llu MiB of activations",
+                               (unsigned long long)(f->mem_bytes >> 20));
     if (rc == PLY_OK) {
         forward_carve(f, f->mem);
         rc = ply_attn_new(&f->attn, &ao, err);
@@ -221,8 +227,11 @@ acts_from(const struct ply_acts *a, uint32_t row0)
 {
     const size_t at = (size_t)row0 * a->n;
     return (struct ply_acts){
-        .q = a->q + at, .lo = a->lo ? a->lo + at : NULL, .d = a->d + at / 32,
-        .sum16 = a->sum16 + at / 16, .n = a->n,
+        .q = a->q + at,
+        .lo = a->lo ? a->lo + at : NULL,
+        .d = a->d + at / 32,
+        .sum16 = a->sum16 + at / 16,
+        .n = a->n,
     };
 }
 
@@ -285,8 +294,8 @@ norm(const struct ply_forward *f, const float *w, struct share s)
 }
 
 static void
-finish_query(const struct ply_forward *f, const struct ply_layer *L, const struct row *row, float *q,
-             uint32_t head)
+finish_query(const struct ply_forward *f, const struct ply_layer *L, const struct row *row,
+             float *q, uint32_t head)
 {
     const struct ply_hparams *hp = &f->o.model->hp;
     const struct ply_kernels *k = f->o.kern;
@@ -442,7 +451,8 @@ head_rows(const struct ply_forward *f, uint32_t row0, uint32_t m, float *logits,
 {
     const uint32_t n_embd = f->o.model->hp.n_embd;
     const struct ply_acts acts = acts_from(&f->acts_embd, row0);
-    multiply(f, &f->o.weights->head, &acts, f->h + (size_t)row0 * n_embd, n_embd, m, logits, ith, nth);
+    multiply(f, &f->o.weights->head, &acts, f->h + (size_t)row0 * n_embd, n_embd, m, logits, ith,
+             nth);
 }
 
 /* Take note if a thread's part of some logits holds one that is not finite. */
@@ -550,8 +560,8 @@ plan_batch(struct ply_forward *f, const struct ply_forward_item *items, uint32_t
         f->all[i] = (struct ply_attn_rows){.row0 = f->n_rows, .n = it->n, .pos0 = it->pos0};
         f->wanted[i] = (struct ply_attn_rows){
             .row0 = f->n_wanted, .n = it->n_want, .pos0 = it->pos0 + it->n - it->n_want};
-        f->seqs[i] = (struct ply_attn_seq){
-            .blocks = it->blocks, .n_blocks = (uint32_t)ply_kv_blocks(it->pos0 + it->n)};
+        f->seqs[i] = (struct ply_attn_seq){.blocks = it->blocks,
+                                           .n_blocks = (uint32_t)ply_kv_blocks(it->pos0 + it->n)};
         for (uint32_t t = 0; t < it->n; t++)
             f->rows[f->n_rows + t] = (struct row){.id = it->ids[t], .pos = it->pos0 + t, .item = i};
         f->n_rows += it->n;

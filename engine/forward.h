@@ -33,15 +33,17 @@ struct ply_forward_item {
     float *logits; /* [n_want][n_vocab], for the last n_want rows */
 };
 
+/* Looked at and called by the caller's thread twice a layer. */
 struct ply_forward_hooks {
-    const atomic_bool *cancel;                                 /* read twice a layer */
-    void (*tick)(void *user, uint32_t layer, uint32_t n_layer); /* as often, on the caller's thread */
+    const atomic_bool *cancel;
+    void (*tick)(void *user, uint32_t layer, uint32_t n_layer); /* may be NULL */
     void *user;
 };
 
 struct ply_forward;
 
-int ply_forward_new(struct ply_forward **out, const struct ply_forward_opts *o, struct ply_err *err);
+int ply_forward_new(struct ply_forward **out, const struct ply_forward_opts *o,
+                    struct ply_err *err);
 void ply_forward_free(struct ply_forward **f);
 /* Bytes that new will take, but for panels that OpenBLAS works on (some MiB at most). */
 uint64_t ply_forward_bytes(const struct ply_forward_opts *o);

@@ -40,7 +40,8 @@ ply_kv_layout_init(struct ply_kv_layout *l, enum ply_kv_type type, uint32_t n_la
         if (d % 32 != 0)
             return ply_fail(err, PLY_EUNSUPPORTED,
                             "--kv-type q8_0 needs heads of a multiple of 32; this model's have %u: "
-                            "use --kv-type f16", d);
+                            "use --kv-type f16",
+                            d);
         l->type = PLY_KERN_KV_Q8_0;
         rows = (uint64_t)PLY_BLOCK_TOKS * (d + d / 32 * sizeof(uint16_t));
     }
@@ -105,8 +106,8 @@ ply_kv_take(struct ply_kv *kv, struct ply_block **out, struct ply_err *err)
     } else {
         const unsigned long long mib = kv->n_max * kv->layout.block_bytes >> 20;
         if (kv->n_blocks == kv->n_max)
-            return ply_fail(err, PLY_ENOMEM, "the KV budget of %llu MiB (%zu tokens) is used up", mib,
-                            kv->n_max * PLY_BLOCK_TOKS);
+            return ply_fail(err, PLY_ENOMEM, "the KV budget of %llu MiB (%zu tokens) is used up",
+                            mib, kv->n_max * PLY_BLOCK_TOKS);
         b = ply_mem_map(HEADER_BYTES + kv->layout.block_bytes);
         if (!b)
             return ply_fail(err, PLY_ENOMEM,

@@ -21,8 +21,8 @@ ply_mem_map(uint64_t bytes)
     uint64_t total;
     if (!ply_add_u64(bytes, align, &total) || total > SIZE_MAX)
         return NULL;
-    uint8_t *p = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                      -1, 0);
+    uint8_t *p = mmap(NULL, total, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         return NULL;
     if (!align)

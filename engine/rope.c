@@ -59,12 +59,13 @@ cos_sin_det(double x, double *c, double *s)
         sn = 1 - sn * r2 / (n * (n + 1));
     }
     sn *= r;
-    switch ((unsigned)k & 3) {
-    case 0: *c = cs; *s = sn; break;
-    case 1: *c = -sn; *s = cs; break;
-    case 2: *c = -cs; *s = -sn; break;
-    default: *c = sn; *s = -cs; break;
-    }
+    const unsigned quarter = (unsigned)k & 3;
+    *c = quarter & 1 ? sn : cs;
+    *s = quarter & 1 ? cs : sn;
+    if (quarter == 1 || quarter == 2)
+        *c = -*c;
+    if (quarter >= 2)
+        *s = -*s;
 }
 
 uint64_t

@@ -12,11 +12,11 @@
 #define PLY_ROPE_POS_MAX (1u << 20) /* angles are exact enough up to here */
 
 struct ply_rope {
-    uint32_t half;  /* pairs: rope_dim / 2 */
+    uint32_t half; /* pairs: rope_dim / 2 */
     uint32_t n_pos;
-    double *freq;   /* [half] radians a position */
-    uint8_t *done;  /* [blocks of 64 positions] */
-    float *cs;      /* [n_pos][half][2] cosine, sine */
+    double *freq;  /* [half] radians a position */
+    uint8_t *done; /* [blocks of 64 positions] */
+    float *cs;     /* [n_pos][half][2] cosine, sine */
     uint64_t cs_bytes;
 };
 

@@ -13,7 +13,7 @@
 
 struct ply_seq {
     struct ply_engine *e;
-    int32_t *ids;              /* [n_ctx], of which n count */
+    int32_t *ids; /* [n_ctx], of which n count */
     size_t n;
     struct ply_block **blocks; /* [blocks of n_ctx], of which n_blocks are held */
     size_t n_blocks;           /* ply_kv_blocks(n) between calls */

@@ -79,7 +79,10 @@ place(struct ply_weights *w, struct load *ld, const struct ply_tensor *t, struct
     w->own = true;
     mat->packed = w->mem + *at;
     ld->jobs[ld->n_jobs++] = (struct job){
-        .t = t, .mat = mat, .packed = w->mem + *at, .n_panels = (t->n_out + PLY_PANEL - 1) / PLY_PANEL,
+        .t = t,
+        .mat = mat,
+        .packed = w->mem + *at,
+        .n_panels = (t->n_out + PLY_PANEL - 1) / PLY_PANEL,
     };
     *at += bytes;
 }
@@ -99,8 +102,10 @@ place_all(struct ply_weights *w, struct load *ld, const struct ply_model *m, boo
     if (m->tied)
         w->embd = w->head;
     else
-        w->embd = (struct ply_mat){.type = m->embd.type, .n_in = m->embd.n_in,
-                                   .n_out = m->embd.n_out, .src = m->embd.data};
+        w->embd = (struct ply_mat){.type = m->embd.type,
+                                   .n_in = m->embd.n_in,
+                                   .n_out = m->embd.n_out,
+                                   .src = m->embd.data};
 }
 
 /* Thread 0 hashes the file before it helps to pack: reading it once brings it in for both. */
@@ -134,8 +139,8 @@ load_main(void *arg, int ith, int nth)
 }
 
 int
-ply_weights_load(struct ply_weights *w, const struct ply_model *m, bool full,
-                 struct ply_pool *pool, struct ply_err *err)
+ply_weights_load(struct ply_weights *w, const struct ply_model *m, bool full, struct ply_pool *pool,
+                 struct ply_err *err)
 {
     struct load ld = {.gguf = m->gguf, .fingerprint = w->fingerprint};
     int rc = PLY_OK;
@@ -156,7 +161,8 @@ ply_weights_load(struct ply_weights *w, const struct ply_model *m, bool full,
     if (rc == PLY_OK) {
         ply_pool_run(pool, load_main, &ld);
         /* What is packed is not read from the file again; what is, comes back by itself. */
-        madvise((void *)(uintptr_t)ply_gguf_map(m->gguf), ply_gguf_file_bytes(m->gguf), MADV_DONTNEED);
+        madvise((void *)(uintptr_t)ply_gguf_map(m->gguf), ply_gguf_file_bytes(m->gguf),
+                MADV_DONTNEED);
     } else {
         ply_weights_fini(w);
     }

@@ -18,13 +18,13 @@ struct ply_weights_layer {
 };
 
 struct ply_weights {
-    struct ply_mat embd, head;         /* embd is only looked up, unless it is the head too */
-    struct ply_weights_layer *layers;  /* [n_layer] */
-    const struct ply_tensor *blas;     /* the first tensor that goes through OpenBLAS, or NULL */
-    bool own;                          /* some matrix has an integer kernel */
-    uint8_t *mem;                      /* the packed copies */
+    struct ply_mat embd, head;        /* embd is only looked up, unless it is the head too */
+    struct ply_weights_layer *layers; /* [n_layer] */
+    const struct ply_tensor *blas;    /* the first tensor that goes through OpenBLAS, or NULL */
+    bool own;                         /* some matrix has an integer kernel */
+    uint8_t *mem;                     /* the packed copies */
     uint64_t mem_bytes;
-    uint8_t fingerprint[16];           /* XXH3-128 of the file, canonical byte order */
+    uint8_t fingerprint[16]; /* XXH3-128 of the file, canonical byte order */
 };
 
 /* Bytes that load will take. */

@@ -62,7 +62,8 @@ mat_mul(const struct ply_tensor *w, const float *bias, const double *x, size_t n
         double *out)
 {
     const size_t n_in = w->n_in, n_out = w->n_out;
-    double *xt = xcalloc(n_in * n, sizeof(*xt)); /* [n_in][token]: the inner loop runs over tokens */
+    double *xt =
+        xcalloc(n_in * n, sizeof(*xt)); /* [n_in][token]: the inner loop runs over tokens */
     double *tmp = xcalloc(n_in, sizeof(*tmp)), *acc = xcalloc(n, sizeof(*acc));
     float *row = xcalloc(n_in, sizeof(*row));
     uint64_t row_bytes = 0;

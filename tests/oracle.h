@@ -16,7 +16,8 @@
 enum oracle_kv { ORACLE_KV_EXACT, ORACLE_KV_F16, ORACLE_KV_Q8_0 };
 
 struct oracle_opts {
-    bool round_acts; /* A8 before a layer's matrix, A12 before the head, where the type has a kernel */
+    bool
+        round_acts; /* A8 before a layer's matrix, A12 before the head, where the type has a kernel */
     enum oracle_kv kv;
 };
 

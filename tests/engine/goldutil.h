@@ -12,8 +12,8 @@
 struct gold {
     size_t n;
     int32_t ids[GOLD_POS_MAX];
-    int32_t top[GOLD_POS_MAX][GOLD_TOP];      /* of a .top8 file; [0] of a .top1 file */
-    double logprob[GOLD_POS_MAX][GOLD_TOP];   /* .top8 */
+    int32_t top[GOLD_POS_MAX][GOLD_TOP];    /* of a .top8 file; [0] of a .top1 file */
+    double logprob[GOLD_POS_MAX][GOLD_TOP]; /* .top8 */
 };
 
 /* "s.prose.top8" and its like; fails the test when the file is not as it should be. Static. */

@@ -131,8 +131,8 @@ check_all(const char *name, struct ply_engine_opts opts)
 static void
 every_allocation_may_fail(void **unused)
 {
-    const struct ply_engine_opts opts = {.isa = PLY_ISA_REF, .n_threads = 2,
-                                         .kv_cache = PLY_KV_CACHE_RAM};
+    const struct ply_engine_opts opts = {
+        .isa = PLY_ISA_REF, .n_threads = 2, .kv_cache = PLY_KV_CACHE_RAM};
     check_all("llama-q4_k-bpe-chatml", opts);
     check_all("gemma3-q4_k_m-spm-gemma", opts);
     check_all("llama-f16-bpe-chatml", opts);

@@ -42,8 +42,7 @@ open_refuses_nonsense_in_words(void **unused)
     refuse(LLAMA, (struct ply_engine_opts){.n_ctx = INT32_MAX}, PLY_EINVAL, "1048576 tokens");
     refuse(LLAMA, (struct ply_engine_opts){.n_threads = -2}, PLY_EINVAL, "-t -2: ");
     refuse(LLAMA, (struct ply_engine_opts){.n_threads = 100000}, PLY_EINVAL, "256 threads");
-    refuse(LLAMA, (struct ply_engine_opts){.isa = PLY_ISA_AVXVNNI}, PLY_EUNSUPPORTED,
-           "not built yet");
+    refuse(LLAMA, (struct ply_engine_opts){.isa = PLY_ISA_AVXVNNI}, PLY_EUNSUPPORTED, "ref");
     refuse(LLAMA, (struct ply_engine_opts){.n_ctx = 1024, .kv_budget_bytes = 4096}, PLY_EINVAL,
            "a context of 1024 tokens");
     refuse("no-such-model", plain, PLY_ENOENT, "no-such-model");

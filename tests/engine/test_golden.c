@@ -38,8 +38,8 @@ likeliest(const float *logits, size_t n)
 }
 
 struct quality {
-    double kl8;    /* mean */
-    double top1;   /* percent */
+    double kl8;  /* mean */
+    double top1; /* percent */
     size_t n;
 };
 
@@ -106,7 +106,8 @@ full(char model)
 {
     if (!real_path(model))
         skip();
-    const struct quality q = measure(model, (struct ply_engine_opts){.precision = PLY_PRECISION_FULL});
+    const struct quality q =
+        measure(model, (struct ply_engine_opts){.precision = PLY_PRECISION_FULL});
     assert_true(q.kl8 < 0.0002);
     assert_true(q.top1 >= 99);
 }
@@ -132,7 +133,8 @@ oracle_is_the_reference(void **unused)
     for (size_t m = 0; m < PLY_COUNT(names); m++) {
         if (!real_path(names[m]))
             skip();
-        struct ply_engine *e = open_model(real_path(names[m]), (struct ply_engine_opts){.n_ctx = 64});
+        struct ply_engine *e =
+            open_model(real_path(names[m]), (struct ply_engine_opts){.n_ctx = 64});
         const struct gold *g = gold_of(names[m], "mixed", "top8");
         double *want = oracle_logits(e->model, g->ids, N, N, (struct oracle_opts){0});
         for (size_t i = 0; i < N; i++) {
@@ -164,7 +166,8 @@ far_positions_agree_as_near_ones(void **unused)
         eval_all(s, g->ids + at, n, n, 0, logits);
         for (size_t i = 0; i < n; i++) {
             all[at + i >= 300]++;
-            same[at + i >= 300] += likeliest(logits + i * n_vocab(e), n_vocab(e)) == (size_t)g->top[at + i][0];
+            same[at + i >= 300] +=
+                likeliest(logits + i * n_vocab(e), n_vocab(e)) == (size_t)g->top[at + i][0];
         }
     }
     const double near = 100 * same[0] / all[0], far = 100 * same[1] / all[1];

@@ -15,10 +15,10 @@
 #define N_IDS 150u
 
 static const char *const models[] = {
-    "llama-q4_0-bpe-chatml", "llama-q4_1-bpe-chatml", "llama-q5_0-bpe-chatml",
-    "llama-q5_1-bpe-chatml", "llama-q8_0-bpe-chatml", "llama-q4_k-bpe-chatml",
-    "llama-q5_k-bpe-chatml", "llama-q6_k-bpe-chatml", "gemma3-q8_0-spm-gemma",
-    "gemma3-q4_1-spm-gemma", "gemma3-q4_k_m-spm-gemma", "llama-q8_0-bpe-llama3",
+    "llama-q4_0-bpe-chatml",      "llama-q4_1-bpe-chatml",        "llama-q5_0-bpe-chatml",
+    "llama-q5_1-bpe-chatml",      "llama-q8_0-bpe-chatml",        "llama-q4_k-bpe-chatml",
+    "llama-q5_k-bpe-chatml",      "llama-q6_k-bpe-chatml",        "gemma3-q8_0-spm-gemma",
+    "gemma3-q4_1-spm-gemma",      "gemma3-q4_k_m-spm-gemma",      "llama-q8_0-bpe-llama3",
     "llama-q4_1-bpe-chatml-bias", "llama-q4_0-bpe-chatml-linear", "gemma3-q8_0-spm-gemma-linear",
     "llama-q4_1-bpe-chatml-smol",
 };

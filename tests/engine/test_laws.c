@@ -272,7 +272,7 @@ run_script(const char *name, enum ply_kv_type kv, size_t n_ops, uint64_t seed)
 {
     struct world w = {.random = seed};
     w.e = open_tiny(name, (struct ply_engine_opts){
-        .n_threads = 2, .kv_type = kv, .kv_cache = PLY_KV_CACHE_RAM});
+                              .n_threads = 2, .kv_type = kv, .kv_cache = PLY_KV_CACHE_RAM});
     w.logits = new_logits(w.e, LEN_MAX);
     for (size_t i = 0; i < N_SEQS; i++)
         w.seq[i] = new_seq(w.e);

@@ -40,8 +40,8 @@ logits_are_the_recorded_ones(void **unused)
     need_models();
     for (size_t m = 0; m < PLY_COUNT(models); m++) {
         for (size_t k = 0; k < PLY_COUNT(kv); k++) {
-            struct ply_engine *e = open_model(real_path(models[m]),
-                                              (struct ply_engine_opts){.kv_type = kv[k], .n_ctx = 256});
+            struct ply_engine *e = open_model(
+                real_path(models[m]), (struct ply_engine_opts){.kv_type = kv[k], .n_ctx = 256});
             for (size_t t = 0; t < PLY_COUNT(texts); t++) {
                 const struct gold *g = gold_of(models[m], texts[t], "top8");
                 char name[64];
@@ -63,7 +63,8 @@ chunks_threads_and_instruction_sets_change_no_bit(void **unused)
     for (size_t m = 0; m < PLY_COUNT(models); m++) {
         const struct gold *g = gold_of(models[m], "prose", "top8");
         for (size_t i = 0; i < PLY_COUNT(chunks); i++) {
-            const struct ply_engine_opts o = {.isa = isas[i % n_isas], .n_threads = 1 + (int)(i % 3)};
+            const struct ply_engine_opts o = {.isa = isas[i % n_isas],
+                                              .n_threads = 1 + (int)(i % 3)};
             struct ply_engine *e = open_model(real_path(models[m]), o);
             struct ply_seq *s = new_seq(e);
             const uint64_t h = eval_all(s, g->ids, g->n, chunks[i], PLY_HASH_SEED, NULL);
@@ -133,7 +134,8 @@ rolling_back_past_the_window_is_a_cold_run(void **unused)
     static const size_t back[] = {80, 1400, 511, 512, 513};
     static int32_t ids[N], edited[N];
     need_models();
-    struct ply_engine *e = open_model(real_path('G'), (struct ply_engine_opts){.kv_cache = PLY_KV_CACHE_RAM});
+    struct ply_engine *e =
+        open_model(real_path('G'), (struct ply_engine_opts){.kv_cache = PLY_KV_CACHE_RAM});
     struct ply_seq *s = new_seq(e), *cold = new_seq(e);
     long_ids('G', ids, N);
     assert_int_equal(ply_seq_sync(s, ids, N, NULL, NULL, NULL), PLY_OK);
