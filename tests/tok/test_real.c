@@ -41,7 +41,7 @@ need(const char *env, const char *chat_template)
     } cache[8];
     const char *path = getenv(env);
     if (!path || !*path) {
-        print_message("%s is not set\n", env);
+        print_message("# %s is not set\n", env);
         skip();
     }
     char key[64];
@@ -493,7 +493,7 @@ long_words_take_linear_time(void **state)
             ply_ids_fini(&ids);
         }
     }
-    print_message("20k, 40k, 80k, 160k letters: %.1f %.1f %.1f %.1f ms\n", ms[0], ms[1], ms[2],
+    print_message("# 20k, 40k, 80k, 160k letters: %.1f %.1f %.1f %.1f ms\n", ms[0], ms[1], ms[2],
                   ms[3]);
     for (size_t k = 1; k < PLY_COUNT(ms); k++)
         assert_true(ms[k] / ms[k - 1] <= 2.6);
