@@ -15,9 +15,9 @@
 
 enum oracle_kv { ORACLE_KV_EXACT, ORACLE_KV_F16, ORACLE_KV_Q8_0 };
 
+/* round_acts: A8 before a layer's matrix, A12 before the head, where the type has a kernel. */
 struct oracle_opts {
-    bool
-        round_acts; /* A8 before a layer's matrix, A12 before the head, where the type has a kernel */
+    bool round_acts;
     enum oracle_kv kv;
 };
 

@@ -10,7 +10,7 @@
 #include "engine/ply.h"
 #include "engine/seq.h"
 
-/* A generated tiny model (tests/models/meson.build) by its name without ".gguf"; a static buffer. */
+/* A generated tiny model (tests/models/meson.build) by its name without ".gguf". Static. */
 const char *tiny_path(const char *name);
 /* Open or fail the test. */
 struct ply_engine *open_model(const char *path, struct ply_engine_opts opts);

@@ -318,8 +318,8 @@ eval_refuses_logits_that_are_no_numbers(void **unused)
     teardown(f);
 }
 
-/* The tiny model's logits are NaN once id 100 was fed. Its keys and values then stand in the
- * block, and after rollback they must never be read: not the row that is overwritten, nor those behind. */
+/* The tiny model's logits are NaN once id 100 was fed. Its keys and values then stand in the block,
+ * and after rollback they must never be read: not those to be overwritten, nor those behind. */
 static void
 rows_beyond_the_length_are_never_read(void **unused)
 {

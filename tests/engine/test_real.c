@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The law and the cases on the real models, which have what tiny ones have not: nine heads in
- * three groups, heads of 256, a window of 512, a vocabulary of 262,144. Cases B39, B41, B46, B47. */
+ * three groups, heads of 256, a window of 512, a vocabulary of 262,144. Cases B39, B41, B46 and
+ * B47. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -97,8 +98,8 @@ greedy(struct ply_seq *s, int32_t *out, size_t n)
     }
 }
 
-/* B39, B41, B46: after a reply of 40 ids to a prompt of 900, regenerate: one id is evaluated, and the
- * reply is the same. */
+/* B39, B41, B46: after a reply of 40 ids to a prompt of 900, regenerate: one id is evaluated, and
+ * the reply is the same. */
 static void
 regenerating_evaluates_one_id(void **unused)
 {

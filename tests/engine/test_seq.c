@@ -365,7 +365,7 @@ on_progress(void *user, size_t n, size_t total)
         ply_engine_cancel(w->e);
 }
 
-/* A sync that is stopped keeps what it has evaluated, a prefix; sent again it goes on from there. */
+/* A sync that is stopped keeps what it has evaluated; sent again it goes on from there. */
 static void
 a_stopped_sync_keeps_a_prefix(void **unused)
 {
