@@ -132,6 +132,25 @@ companions_change_no_bit(void **unused)
     check_companions("gemma3-q4_k_m-spm-gemma", PLY_KV_Q8_0);
 }
 
+/* So many rows against so many chunks that attention's partial results come in waves. */
+static void
+waves_change_no_bit(void **unused)
+{
+    enum { N = 1800 };
+    static const char *const long_models[] = {"llama-q4_0-bpe-chatml", "gemma3-q4_1-spm-gemma"};
+    static int32_t ids[N];
+    for (size_t m = 0; m < PLY_COUNT(long_models); m++) {
+        struct ply_engine *e =
+            open_tiny(long_models[m], (struct ply_engine_opts){.n_threads = 2, .n_ctx = N});
+        fill_ids(e, ids, N, 9);
+        struct ply_seq *s = new_seq(e);
+        const uint64_t h = eval_all(s, ids, N, 48, PLY_HASH_SEED, NULL);
+        assert_true(cold_hash(e, ids, N) == h); /* in chunks of 512 */
+        ply_seq_free(&s);
+        ply_engine_close(&e);
+    }
+}
+
 /* ---- random scripts ---- */
 
 /* One row of a head's keys or values, gathered from its place in the block (kern.h). */
@@ -315,6 +334,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_threads_and_instruction_sets_change_no_bit),
         cmocka_unit_test(companions_change_no_bit),
+        cmocka_unit_test(waves_change_no_bit),
         cmocka_unit_test(any_history_equals_a_cold_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
