@@ -366,7 +366,8 @@ app_open(struct app *a, const struct app_opts *o, enum app_keep keep, const stru
     if (r != 0)
         return r;
     const struct turn_opts t = {.n_max = o->n_max < 0 ? GEN_NO_LIMIT : (size_t)o->n_max,
-                                .stops = o->n_stops ? o->stops : NULL,
+                                .stops = o->stops,
+                                .n_stops = o->n_stops,
                                 .cache_off = o->kv_cache == PLY_KV_CACHE_OFF,
                                 .want_hash = o->hash};
     turn_init(&a->turn, &a->chat, a->worker, &t, &view->turn);

@@ -248,8 +248,8 @@ add_stops(struct gen *g)
     stop_init(&g->stop, g->transcript);
     for (const char *const *s = ply_chat_stops(g->vocab); s && *s; s++)
         stop_add(&g->stop, *s, at_start);
-    for (const char *const *s = g->params->stops; s && *s; s++)
-        stop_add(&g->stop, *s, false);
+    for (size_t i = 0; i < g->params->n_stops; i++)
+        stop_add(&g->stop, g->params->stops[i], false);
 }
 
 static void

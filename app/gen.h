@@ -25,9 +25,10 @@ const char *gen_finish_name(enum gen_finish f); /* "stop", "length", "cancelled"
 
 struct gen_params {
     struct ply_sampling sampling;
-    uint64_t candidate;           /* which of several answers to the same prompt: its own draws */
-    size_t n_max;                 /* ids at most, GEN_NO_LIMIT for what the context holds */
-    const char *const *stops;     /* NULL-terminated, added to the template's; NULL for none */
+    uint64_t candidate;       /* which of several answers to the same prompt: its own draws */
+    size_t n_max;             /* ids at most, GEN_NO_LIMIT for what the context holds */
+    const char *const *stops; /* [n_stops], added to the template's */
+    size_t n_stops;
     const struct ply_ids *forced; /* these ids as if they were drawn; NULL: draw */
     bool cold;                    /* reuse nothing of what is cached */
     bool compare;                 /* time the prompt with what is cached first, then without it */

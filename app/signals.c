@@ -9,12 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/mem.h"
 #include "engine/base/num.h"
 #include "ui/ui.h"
 
-#define ALT_STACK_BYTES 65536 /* ui_term_restore() needs little; a stack that overflowed has none */
-
+/* ui_term_restore() needs little, and a stack that overflowed has nothing left. */
+static char alt_stack[65536];
 static int pipe_fds[2] = {-1, -1};
 
 static void
@@ -52,7 +51,7 @@ signals_init(struct ply_err *err)
     static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGQUIT};
     if (pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK) < 0)
         return ply_fail(err, PLY_EIO, "cannot create a pipe: %s", strerror(errno));
-    const stack_t alt = {.ss_sp = app_xcalloc(1, ALT_STACK_BYTES), .ss_size = ALT_STACK_BYTES};
+    const stack_t alt = {.ss_sp = alt_stack, .ss_size = sizeof(alt_stack)};
     sigaltstack(&alt, NULL);
     struct sigaction sa = {.sa_handler = on_wake, .sa_flags = SA_RESTART};
     for (size_t i = 0; i < PLY_COUNT(wake); i++)

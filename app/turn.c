@@ -410,6 +410,7 @@ on_rendered(struct turn *t, const struct worker_event *ev)
                                  .candidate = t->candidate,
                                  .n_max = t->opts.n_max,
                                  .stops = t->opts.stops,
+                                 .n_stops = t->opts.n_stops,
                                  .cold = t->opts.cache_off,
                                  .compare = t->cold && !t->opts.cache_off};
     worker_start(t->worker, t->number, &p);

@@ -39,7 +39,8 @@ struct turn_view {
 
 struct turn_opts {
     size_t n_max;             /* GEN_NO_LIMIT */
-    const char *const *stops; /* NULL-terminated, or NULL */
+    const char *const *stops; /* [n_stops] */
+    size_t n_stops;
     bool cache_off, want_hash;
 };
 

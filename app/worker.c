@@ -24,7 +24,7 @@ struct request {
     size_t n_msgs;
     unsigned flags;
     struct gen_params params; /* START */
-    char **stops;             /* NULL-terminated */
+    char **stops;             /* [params.n_stops] */
 };
 
 struct worker {
@@ -60,8 +60,8 @@ request_free(struct request *r)
         free((void *)r->msgs[i].ids);
     }
     free(r->msgs);
-    for (char **s = r->stops; s && *s; s++)
-        free(*s);
+    for (size_t i = 0; i < r->params.n_stops; i++)
+        free(r->stops[i]);
     free(r->stops);
     free(r);
 }
@@ -451,12 +451,9 @@ void
 worker_start(struct worker *w, uint64_t turn, const struct gen_params *params)
 {
     struct request *r = request_new(REQUEST_START, turn);
-    size_t n = 0;
-    while (params->stops && params->stops[n])
-        n++;
     r->params = *params;
-    r->stops = app_xcalloc(n + 1, sizeof(*r->stops));
-    for (size_t i = 0; i < n; i++)
+    r->stops = app_xcalloc(params->n_stops, sizeof(*r->stops));
+    for (size_t i = 0; i < params->n_stops; i++)
         r->stops[i] = app_xstrdup(params->stops[i]);
     queue_push(&w->requests, r);
 }

@@ -180,9 +180,10 @@ static void
 test_b38_stop_strings(void **state)
 {
     struct fix f;
-    const char *const stops[] = {"beta gamma", NULL};
+    const char *const stops[] = {"beta gamma"};
     fix_open(&f, CHATML, 0);
     f.params.stops = stops;
+    f.params.n_stops = 1;
     /* In pieces of one, two and three characters: each encoded on its own. */
     for (size_t n = 1; n <= 3; n++) {
         static const char text[] = "alpha beta gamma delta";
@@ -223,11 +224,12 @@ test_straddle(void **state)
     }
     assert_true(len >= 2);
     char stop[16];
-    const char *const stops[] = {stop, NULL};
+    const char *const stops[] = {stop};
     size_t next_len;
     const char *next = ply_piece(f.v, ids.v[at + 1], &next_len);
     snprintf(stop, sizeof(stop), "%c%.*s", piece[len - 1], (int)next_len, next);
     f.params.stops = stops;
+    f.params.n_stops = 1;
     run(&f, &ids);
     assert_int_equal(f.r.finish, GEN_STOP);
     assert_memory_equal(f.r.ids.v, ids.v, at * sizeof(int32_t));
@@ -332,10 +334,11 @@ static void
 test_cancel(void **state)
 {
     struct fix f;
-    const char *const stops[] = {"gold and silver", NULL};
+    const char *const stops[] = {"gold and silver"};
     fix_open(&f, CHATML, 0);
     struct ply_ids ids = ids_of(&f, "much gold and no silver at all");
     f.params.stops = stops;
+    f.params.n_stops = 1;
     f.cancel_at = 2;
     run(&f, &ids);
     assert_int_equal(f.r.finish, GEN_CANCELLED);

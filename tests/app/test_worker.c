@@ -155,9 +155,11 @@ test_free_early(void **state)
     w = start();
     worker_open(w, turnfix_model("llama-q8_0-bpe-chatml"), &opts);
     expect(w, WORKER_OPENED, NULL);
-    const char *const stops[] = {"never", NULL};
-    const struct gen_params params = {
-        .n_max = 900, .stops = stops, .sampling = ply_sampling_default(worker_vocab(w))};
+    const char *const stops[] = {"never"};
+    const struct gen_params params = {.n_max = 900,
+                                      .stops = stops,
+                                      .n_stops = 1,
+                                      .sampling = ply_sampling_default(worker_vocab(w))};
     worker_render(w, 1, &hello, 1, PLY_CHAT_OPEN_REPLY);
     worker_start(w, 1, &params);
     expect(w, WORKER_RENDERED, NULL);

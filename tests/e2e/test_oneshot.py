@@ -106,10 +106,12 @@ def _():
     sparse = os.path.join(home.path, "sparse")
     with open(sparse, "wb") as f:
         f.truncate(3 << 30)
+    limit = ["sh", "-c", 'ulimit -v 2097152; exec "$0" "$@"']
+    if execute(limit + [parley_path(), "--version"], env=home.env()).code != 0:
+        limit = []  # sanitizers want more than there is
     for path in (big, sparse):
         began = time.monotonic()
-        r = execute(["sh", "-c", 'ulimit -v 2097152; exec "$0" "$@"', parley_path(), "-m",
-                     tiny(MODEL), "-f", path], env=home.env())
+        r = execute(limit + [parley_path(), "-m", tiny(MODEL), "-f", path], env=home.env())
         equal(r.code, 1, r.errtext)
         contains(r.errtext, "MiB")
         check(time.monotonic() - began < 60, "took long")
