@@ -223,7 +223,7 @@ int
 ply_engine_open(struct ply_engine **out, const char *path, const struct ply_engine_opts *opts,
                 struct ply_err *err)
 {
-    static const struct ply_engine_opts defaults = {0};
+    static const struct ply_engine_opts defaults = {.kv_cache = PLY_KV_CACHE_RAM};
     const double t0 = now_ms();
     *out = NULL;
     opts = opts ? opts : &defaults;
