@@ -70,11 +70,13 @@ broadcast4(const int8_t *p)
     return _mm256_set1_epi32(v);
 }
 
-/* sum[t] += factor * (codes of groups g0.. g0+n-1 times plane t), in one int16 run. shift and
- * mask choose the bits of the codes. */
+enum part { PART_WHOLE, PART_LOW, PART_HIGH }; /* of a code byte: all of it, or a nibble */
+
+/* sum[t] += factor * (that part of the codes of n_groups groups from g0 * plane t), for n
+ * vectors, a constant, in one run of int16 sums. */
 KERN_INLINE void
-run(const uint8_t *u, bool high_nibble, bool low_nibble, const int8_t *const plane[TILE_MAX],
-    unsigned g0, unsigned n_groups, uint32_t n, struct rows factor, struct rows *sum)
+run(const uint8_t *u, enum part part, const int8_t *const plane[TILE_MAX], unsigned g0,
+    unsigned n_groups, uint32_t n, struct rows factor, struct rows *sum)
 {
     const __m256i nibble = _mm256_set1_epi8(15);
     __m256i s[TILE_MAX][2];
@@ -87,9 +89,9 @@ run(const uint8_t *u, bool high_nibble, bool low_nibble, const int8_t *const pla
         KERN_UNROLL
         for (unsigned h = 0; h < 2; h++) {
             w[h] = _mm256_load_si256((const __m256i *)(u + 64 * g + 32 * h));
-            if (high_nibble)
+            if (part == PART_HIGH)
                 w[h] = _mm256_srli_epi16(w[h], 4);
-            if (high_nibble || low_nibble)
+            if (part != PART_WHOLE)
                 w[h] = _mm256_and_si256(w[h], nibble);
         }
         KERN_UNROLL
@@ -144,24 +146,24 @@ plane_times(struct ply_mm_layout l, const struct block *w, const int8_t *const p
     const int left = upper ? 5 : 0;
     const struct rows f = shifted(factors(l, w, 0), left);
     if (l.bits == 4) {
-        run(w->u, false, false, plane, 0, 8, n, f, sum);
+        run(w->u, PART_WHOLE, plane, 0, 8, n, f, sum);
     } else if (l.bits == 5) {
-        run(w->u, false, false, plane, 0, 4, n, f, sum);
-        run(w->u, false, false, plane, 4, 4, n, f, sum);
+        run(w->u, PART_WHOLE, plane, 0, 4, n, f, sum);
+        run(w->u, PART_WHOLE, plane, 4, 4, n, f, sum);
     } else if (l.bits == 6) {
         const struct rows f1 = shifted(factors(l, w, 1), left);
-        run(w->u, false, false, plane, 0, 2, n, f, sum);
-        run(w->u, false, false, plane, 2, 2, n, f, sum);
-        run(w->u, false, false, plane, 4, 2, n, f1, sum);
-        run(w->u, false, false, plane, 6, 2, n, f1, sum);
+        run(w->u, PART_WHOLE, plane, 0, 2, n, f, sum);
+        run(w->u, PART_WHOLE, plane, 2, 2, n, f, sum);
+        run(w->u, PART_WHOLE, plane, 4, 2, n, f1, sum);
+        run(w->u, PART_WHOLE, plane, 6, 2, n, f1, sum);
     } else if (!a12) {
-        run(w->u, true, false, plane, 0, 8, n, shifted(f, 4), sum);
-        run(w->u, false, true, plane, 0, 8, n, f, sum);
+        run(w->u, PART_HIGH, plane, 0, 8, n, shifted(f, 4), sum);
+        run(w->u, PART_LOW, plane, 0, 8, n, f, sum);
     } else {
         const unsigned step = upper ? 1 : 4;
         KERN_UNROLL
         for (unsigned g = 0; g < GROUPS; g += step)
-            run(w->u, false, false, plane, g, step, n, f, sum);
+            run(w->u, PART_WHOLE, plane, g, step, n, f, sum);
     }
 }
 

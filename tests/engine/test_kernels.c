@@ -535,6 +535,48 @@ attention_by_query(void **unused)
     free(p);
 }
 
+/* Heads of any size, also where 16 does not divide it (f16) or neither 64 does; as many queries
+ * as make one tile, several, and parts of one; ranges that overlap or do not. */
+static void
+attention_any_head(void **unused)
+{
+    static const uint32_t dims[] = {2, 32, 40, 80, 96, 100, 160, 256};
+    enum { N = 13, D = 256 };
+    static uint8_t kc[PLY_CHUNK * D * 2], vc[PLY_CHUNK * D * 2];
+    static float x[D], qs[N][D], o[2][N][D + 1], m[2][N], l[2][N];
+    static float scratch[2 * PLY_CHUNK * D] __attribute__((aligned(64)));
+    struct ply_attn_query q[2][N];
+    for (size_t i = 0; i < PLY_COUNT(dims) * PLY_KERN_KV_N; i++) {
+        const uint32_t d = dims[i / PLY_KERN_KV_N], kv = i % PLY_KERN_KV_N;
+        if (kv == PLY_KERN_KV_Q8_0 && d % 32)
+            continue;
+        for (uint32_t s = 0; s < PLY_CHUNK; s++) {
+            for (uint32_t c = 0; c < d; c++)
+                x[c] = rnd_float();
+            ks[0]->k_store[kv](kc, s, x, d);
+            ks[0]->v_store[kv](vc, s, x, d);
+        }
+        for (size_t n = 1; n <= N; n++) {
+            for (size_t j = 0; j < n; j++) {
+                const uint32_t hi = 1 + rnd() % PLY_CHUNK, lo = rnd() % 2 ? rnd() % hi : 0;
+                for (uint32_t c = 0; c < d; c++)
+                    qs[j][c] = rnd_float() * 0.3f;
+                for (int v = 0; v < 2; v++)
+                    q[v][j] = (struct ply_attn_query){qs[j], &m[v][j], &l[v][j], o[v][j], lo, hi};
+            }
+            memset(o, 0x5a, sizeof(o));
+            ks[0]->attn_chunk[kv](kc, vc, d, q[0], n, scratch);
+            for (size_t v = 1; v < n_ks; v++) {
+                memset(o[1], 0x5a, sizeof(o[1]));
+                ks[v]->attn_chunk[kv](kc, vc, d, q[1], n, scratch);
+                assert_memory_equal(m[0], m[1], n * sizeof(float));
+                assert_memory_equal(l[0], l[1], n * sizeof(float));
+                assert_memory_equal(o[0], o[1], sizeof(o[0])); /* nothing written past d */
+            }
+        }
+    }
+}
+
 static int
 find_variants(void **unused)
 {
@@ -560,6 +602,7 @@ main(void)
         cmocka_unit_test(store_places),
         cmocka_unit_test(attention_values),
         cmocka_unit_test(attention_by_query),
+        cmocka_unit_test(attention_any_head),
     };
     return cmocka_run_group_tests(tests, find_variants, NULL);
 }

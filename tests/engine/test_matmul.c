@@ -18,16 +18,17 @@
 #include "tests/engine/kernutil.h"
 
 #define N_OUT 37u /* two panels and five rows */
-#define M_MAX 64u
+#define M_MAX 67u
 #define GUARD 0x7fedcba9u
 
-static const uint32_t ms[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 64};
+static const uint32_t ms[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 64, M_MAX};
 
-/* Columns that a type allows: one block, several, and no multiple of 256 where it may. */
+/* Columns that a type allows: one block, several, no multiple of 256 where it may, and more than
+ * a slab of 20 blocks (kern_mm_impl.h), as 67 vectors are more than are taken at once. */
 static const uint32_t *
 columns(enum ply_type type)
 {
-    static const uint32_t small[] = {32, 96, 256, 576, 0}, super[] = {256, 768, 0};
+    static const uint32_t small[] = {32, 96, 256, 576, 672, 0}, super[] = {256, 768, 0};
     return ply_type_find(type)->block == 32 ? small : super;
 }
 
