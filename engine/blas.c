@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * OpenBLAS by dlopen. Its thread pool is made when the library is loaded and its workers spin
- * after a call, so it is told to be single-threaded before; our own threads call it side by side. */
+ * after a call, so it is told to be single-threaded before; our own threads call it side by
+ * side. */
 #include "engine/blas.h"
 
 #include <cblas.h>

@@ -6,8 +6,10 @@
  *   - MXCSR is 0x1F80 while kernels run (pool.h sets it).
  *   - Matrix products: for one output element one accumulator; blocks of 32 in ascending order;
  *     in each block the integer i is exact (codes, symmetric offsets and sub-scales in int32,
- *     below 2^24), then acc = fmaf((float)i, d_w * d_a, acc); types with a minimum then
- *     acc = fmaf(-m_w, d_a * (float)sum, acc), K types acc = fmaf(-dmin, d_a * (float)(m * sum), acc).
+ *     below 2^24; only K types with A12 pass it, and then the conversion rounds to even), then
+ *     acc = fmaf((float)i, d_w * d_a, acc); types with a minimum, whose weight is d * code + m,
+ *     then acc = fmaf(m, d_a * (float)sum, acc); K types, whose weight is d * sc * code -
+ *     dmin * mn, acc = fmaf(-dmin, d_a * (float)(mn * sum), acc).
  *   - Reductions over a vector: sixteen virtual lanes, element i in lane i % 16, each fmaf in
  *     ascending order, then a fixed tree: lanes 8 apart, 4, 2, 1.
  *   - Attention: a chunk is one KV block of 64 keys; scores a lane per key with fmaf over the head
@@ -40,7 +42,8 @@ struct ply_acts {
 };
 
 /* Rows [16 * p0, 16 * p1) of a packed matrix (matmul.h) times m vectors:
- * out[t * ld + row] for t < m. Rows past the matrix' last (padding of its last panel) are not written. */
+ * out[t * ld + row] for t < m. Rows past the matrix' last (padding of its last panel) are not
+ * written. */
 typedef void (*ply_mm_fn)(const uint8_t *packed, uint32_t n_in, uint32_t n_out, uint32_t p0,
                           uint32_t p1, const struct ply_acts *a, uint32_t m, float *out, size_t ld);
 
@@ -54,8 +57,8 @@ struct ply_attn_query {
 
 /* Layout of one kv head's keys and values of one layer in a block (kv.h places them):
  *   f16  K [4 panels][d][16 keys] u16, V [64][d] u16
- *   q8_0 K [4][d][16] i8 then [4][d / 32][16] f16 scales; V [64][d] i8 then [64][d / 32] f16 scales;
- *        a value is (float)code * scale, d a multiple of 32. */
+ *   q8_0 K [4][d][16] i8 then [4][d / 32][16] f16 scales; V [64][d] i8 then [64][d / 32] f16
+ *        scales; a value is (float)code * scale, d a multiple of 32. */
 enum ply_kern_kv { PLY_KERN_KV_F16, PLY_KERN_KV_Q8_0, PLY_KERN_KV_N };
 
 struct ply_kernels {
@@ -79,8 +82,9 @@ struct ply_kernels {
     void (*scale)(float *x, float s, uint32_t n);
     /* y[i] = exp(x[i]): exactly +0 for -inf, 1 for 0, NaN for NaN */
     void (*exp)(float *y, const float *x, uint32_t n);
-    /* Rotate one head: pairs (2i, 2i+1), or with neox (i, i + dim/2), i < dim / 2. cs: [dim / 2][2] cos, sin.
-     * a' = fmaf(a, c, -(b * s)); b' = fmaf(a, s, b * c). Elements from dim on stay. */
+    /* Rotate one head: pairs (2i, 2i+1), or with neox (i, i + dim/2), i < dim / 2.
+     * cs: [dim / 2][2] cos, sin. a' = fmaf(a, c, -(b * s)); b' = fmaf(a, s, b * c). Elements
+     * from dim on stay. */
     void (*rope)(float *x, const float *cs, uint32_t dim, bool neox);
 
     /* Store one token's key or value (f32 [d]) in slot 0..63 of a kv head's area. */
@@ -92,18 +96,21 @@ struct ply_kernels {
     void (*attn_chunk[PLY_KERN_KV_N])(const uint8_t *k, const uint8_t *v, uint32_t d,
                                       const struct ply_attn_query *q, size_t n, float *scratch);
     /* Merge a later chunk's (mc, lc, oc) into (m, l, o):
-     * m' = max(m, mc); a = exp(m - m'); b = exp(mc - m'); l = fmaf(l, a, lc * b); o = fmaf(o, a, oc * b). */
+     * m' = max(m, mc); a = exp(m - m'); b = exp(mc - m'); l = fmaf(l, a, lc * b);
+     * o = fmaf(o, a, oc * b). */
     void (*attn_merge)(float *m, float *l, float *o, float mc, float lc, const float *oc,
                        uint32_t d);
     /* out[i] = o[i] / l */
     void (*attn_finish)(float *out, const float *o, float l, uint32_t d);
 };
 
-/* Slot of a type in mm_*: Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q4_K Q5_K Q6_K; -1 for types without a kernel. */
+/* Slot of a type in mm_*: Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q4_K Q5_K Q6_K; -1 for types without a
+ * kernel. */
 int ply_mm_slot(enum ply_type t);
 size_t ply_attn_scratch_floats(uint32_t d);
 
-/* The tables; NULL where the build has no such variant. Whether the processor can run it is cpu.h's. */
+/* The tables; NULL where the build has no such variant. Whether the processor can run it is
+ * cpu.h's. */
 const struct ply_kernels *ply_kernels_ref(void);
 const struct ply_kernels *ply_kernels_avx2(void);
 const struct ply_kernels *ply_kernels_avx512(void);

@@ -33,8 +33,11 @@ bits_to(__m256i v, int from, int to, int mask)
 KERN_INLINE void
 unpack_codes(const uint8_t *c, struct ply_mm_layout l, uint8_t *u)
 {
-    if (l.bits == 8) {
-        memcpy(u, c, 64 * GROUPS);
+    if (l.bits == 8) { /* memcpy of 512 bytes would become rep movs, which starts slowly */
+        KERN_UNROLL
+        for (int i = 0; i < 16; i++)
+            _mm256_store_si256((__m256i *)(u + 32 * i),
+                               _mm256_loadu_si256((const __m256i *)(c + 32 * i)));
         return;
     }
     KERN_UNROLL

@@ -24,8 +24,10 @@ bits_to(__m512i v, int from, int to, int mask)
 KERN_INLINE void
 unpack_codes(const uint8_t *c, struct ply_mm_layout l, uint8_t *u)
 {
-    if (l.bits == 8) {
-        memcpy(u, c, 64 * GROUPS);
+    if (l.bits == 8) { /* memcpy of 512 bytes would become rep movs, which starts slowly */
+        KERN_UNROLL
+        for (int j = 0; j < 8; j++)
+            _mm512_store_si512(u + 64 * j, _mm512_loadu_si512(c + 64 * j));
         return;
     }
     KERN_UNROLL
