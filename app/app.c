@@ -12,6 +12,7 @@
 
 #include "app/clock.h"
 #include "app/input.h"
+#include "app/log.h"
 #include "app/mem.h"
 #include "app/models.h"
 #include "app/trace.h"
@@ -360,6 +361,8 @@ app_open(struct app *a, const struct app_opts *o, enum app_keep keep, const stru
     if (r == 0)
         r = system_from_opts(a, err);
     if (r == 0)
+        log_open(&a->paths);
+    if (r == 0)
         r = choose_model(a, err);
     if (r == 0)
         r = start_worker(a, err);
@@ -383,9 +386,12 @@ app_close(struct app *a)
         app_wait_turn(a);
         turn_fini(&a->turn);
     }
+    if (a->store)
+        store_busy_set(a->store, STORE_BUSY_CLI_MS); /* the last chance to store: worth waiting */
     chat_fini(&a->chat);
     worker_free(&a->worker);
     store_close(&a->store);
+    log_close();
     app_paths_fini(&a->paths);
     free(a->model_path);
     free(a->template_name);

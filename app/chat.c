@@ -78,15 +78,20 @@ chat_save(struct chat *c, struct ply_err *err)
     if (!c->store || empty)
         return PLY_OK;
     struct ply_err why = {0};
-    int r = store_session_save(c->store, &c->s, NULL, &why);
+    bool moved = false;
+    int r = store_session_save(c->store, &c->s, &moved, &why);
+    c->moved |= moved;
     if (r == 0 && c->title_wanted) {
         r = store_session_rename(c->store, c->s.id, c->title_wanted, strlen(c->title_wanted), &why);
         free(c->title_wanted);
         c->title_wanted = NULL;
     }
-    if (r != 0 && !c->incomplete && err)
+    if (r != 0 && !c->told && err) {
         *err = why;
+        c->told = true;
+    }
     c->incomplete = r != 0;
+    c->told &= c->incomplete;
     return r;
 }
 

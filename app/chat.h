@@ -19,6 +19,8 @@ struct chat {
     struct store_session s;
     char *title_wanted; /* given to the session when it is stored; NULL: it makes its own */
     bool incomplete;    /* a save failed; the next one that succeeds makes good for it */
+    bool told;          /* and that was said */
+    bool moved;         /* set by a save: another process has gone on from the same place */
 
     /* What has changed since the last turn of this session, for the reason reuse stopped. */
     bool has_run; /* a turn has run in this process */
@@ -35,7 +37,8 @@ void chat_fini(struct chat *c);
 void chat_new(struct chat *c);
 /* Leave the session for a stored one. On failure the open one stays open. */
 int chat_open(struct chat *c, int64_t id, struct ply_err *err);
-/* Store what is in memory. A failure is told once, in err, until a save has succeeded again. */
+/* Store what is in memory. A failure is told once, in err, until a save has succeeded again; it
+ * loses nothing, and is to be tried again while c->incomplete. */
 int chat_save(struct chat *c, struct ply_err *err);
 
 void chat_system_set(struct chat *c, const char *text); /* NULL: what the template adds */

@@ -66,7 +66,7 @@ check_models(int *n_faults, const struct app_paths *p)
         snprintf(s, sizeof(s), "%.200s: %.300s", e->name, e->usable ? e->title : e->reason);
         line(n_faults, e->usable, "model", s);
     }
-    if (n_usable == 0) {
+    if (n_usable == 0 && !getenv("PARLEY_MODEL")) {
         snprintf(s, sizeof(s), "none to use in %.300s; './run fetch' gets the default model",
                  p->models_dir);
         line(n_faults, false, "model", s);

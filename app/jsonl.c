@@ -58,6 +58,8 @@ emit_ready(struct jsonl *j)
     json_t *e = json_pack("{s:s, s:s, s:o, s:I, s:o}", "event", "ready", "version", APP_VERSION,
                           "session", s->id ? json_integer(s->id) : json_null(), "messages",
                           (json_int_t)s->n_path, "draft", text_json(s->draft ? s->draft : ""));
+    if (s->shared)
+        json_object_set_new(e, "shared", json_true());
     if (i) {
         json_object_set_new(e, "model", text_json(i->name));
         json_object_set_new(e, "path", text_json(a->model_path));

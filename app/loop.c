@@ -33,6 +33,8 @@ on_changed(void *user)
     struct loop *l = user;
     if (l->app.turn.state == TURN_PREFILL && l->t_prefill < 0)
         l->t_prefill = ui_now_ms(l->ui);
+    if (l->header_id != l->app.chat.s.id)
+        show_header(l); /* stored: it has a number and a title now */
 }
 
 static void
@@ -57,7 +59,6 @@ on_sent(void *user)
             ui_notice(l->ui, UI_LEVEL_WARN, line);
     }
     show_sent(l);
-    show_header(l);
 }
 
 /* What was taken back goes before what has been typed since. */

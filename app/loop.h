@@ -23,8 +23,9 @@ struct loop {
     struct ui_status last; /* the last turn's figures */
     char reason[200];      /* in words, for last */
 
-    int64_t offered;  /* the session that Tab opens in an empty editor; 0: none */
-    char filter[128]; /* of the session list */
+    int64_t header_id; /* the session in the header */
+    int64_t offered;   /* the session that Tab opens in an empty editor; 0: none */
+    char filter[128];  /* of the session list */
 
     uint64_t draft_version, draft_saved;
     double t_draft; /* when the draft last changed */

@@ -169,6 +169,7 @@ show_header(struct loop *l)
     struct ply_buf model = {0}, title = {0}, notes = {0}, right = {0};
     const size_t n = count_sessions(l);
     char name[128];
+    l->header_id = s->id;
     model_name(l, name);
     if (i)
         app_buf_puts(&model, name);

@@ -110,6 +110,8 @@ on_session(void *user)
 {
     struct plain *p = user;
     const struct store_session *s = &p->app.chat.s;
+    if (s->shared)
+        out_line(p, "[open in another parley too: what is said here becomes a branch]");
     for (size_t i = 0; i < s->n_path; i++) {
         const struct store_msg *m = &s->path[i];
         out_line(p, m->role == PLY_ROLE_USER ? "you:" : "reply:");

@@ -52,8 +52,14 @@ static void
 save(struct turn *t)
 {
     struct ply_err err = {0};
+    const bool was_told = t->chat->told;
     chat_save(t->chat, &err);
     t->t_saved = app_now_ms();
+    if (was_told && !t->chat->told)
+        notice(t, "saved again: nothing is missing");
+    if (t->chat->moved)
+        notice(t, "another parley has gone on from the same place: both are kept, as branches");
+    t->chat->moved = false;
     if (err.code) {
         struct ply_buf b = {0};
         app_buf_printf(
@@ -90,6 +96,8 @@ ready(const struct turn *t, struct ply_err *err)
 {
     if (turn_busy(t))
         return ply_fail(err, PLY_EINVAL, "a reply is being written; stop it first");
+    if (worker_is_opening(t->worker))
+        return ply_fail(err, PLY_EINVAL, "the model is still being loaded");
     if (!worker_info(t->worker))
         return ply_fail(err, PLY_EINVAL,
                         "no model is loaded: the conversation can be read, not continued");
@@ -403,9 +411,10 @@ on_rendered(struct turn *t, const struct worker_event *ev)
     }
     /* Sent: what was the draft is a message now. */
     chat_draft_set(t->chat, "", 0);
-    save(t);
     if (t->view.sent)
         t->view.sent(t->view.user);
+    save(t);
+    changed(t);
     const struct gen_params p = {.sampling = s->sampling,
                                  .candidate = t->candidate,
                                  .n_max = t->opts.n_max,
@@ -440,7 +449,8 @@ turn_event(struct turn *t, struct worker_event *ev)
 int
 turn_tick(struct turn *t, double now)
 {
-    if (!turn_busy(t) || !t->began || !t->chat->store)
+    const bool speaks = turn_busy(t) && t->began;
+    if (!t->chat->store || (!speaks && !t->chat->incomplete))
         return -1;
     const double left = t->t_saved + SAVE_EVERY_MS - now;
     if (left > 0)

@@ -30,7 +30,7 @@ struct turn_view {
     void *user;
     void (*changed)(void *user); /* state, progress or speed: read them from struct turn */
     void (*text)(void *user, const char *text, size_t len);
-    void (*sent)(void *user); /* the prompt fits, the message is stored */
+    void (*sent)(void *user); /* the prompt fits: the message is stored now, and then read */
     /* Exactly one of these two ends a turn; in it turn_busy() is false already. */
     void (*ended)(void *user, const struct report *r);
     void (*refused)(void *user, const struct ply_err *err, size_t n_prompt, size_t n_room);
@@ -87,8 +87,8 @@ int turn_again(struct turn *t, double t_start, struct ply_err *err);
 /* End the running turn as soon as may be; the end comes as an event. */
 void turn_stop(struct turn *t);
 void turn_event(struct turn *t, struct worker_event *ev);
-/* Stores the partial reply when it is time. Returns the milliseconds until it wants to be called
- * again, -1 for never. */
+/* Stores the partial reply when it is time, and what could not be stored earlier. Returns the
+ * milliseconds until it wants to be called again, -1 for never. */
 int turn_tick(struct turn *t, double now);
 /* tokens/s so far, negative when unknown. */
 double turn_rate(const struct turn *t);

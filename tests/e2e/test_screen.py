@@ -4,6 +4,7 @@ leaves behind when it ends, however it ends. On a tiny model with forced replies
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import termios
 import time
@@ -20,13 +21,15 @@ def replies(home, *lines):
 
 
 class Tmux:
-    """parley in a tmux session of its own."""
+    """parley in a tmux server of its own."""
+    count = 0
 
     def __init__(self, home, *args, rows=24, cols=80):
         if not shutil.which("tmux"):
             skip("tmux is not installed")
         self.home = home
-        self.socket = os.path.join(home.path, "tmux")
+        Tmux.count += 1
+        self.socket = os.path.join(home.path, "tmux-%d" % Tmux.count)
         command = "'%s' -m '%s' -t 1 %s; echo ended=$?; trap '' INT; exec sleep 1000" % (
             parley_path(), tiny(MODEL), " ".join("'%s'" % a for a in args))
         # -f /dev/null: the user's configuration is not ours to test.
@@ -173,6 +176,47 @@ def _():
     t.tmux("kill-server")
     t = Tmux(home, "-C")
     t.wait_for("> not sent yet", "one")
+
+
+@test("B115: a locked database costs a notice, not a message")
+def _():
+    home = Home()
+    t = Tmux(home, "--force-ids", replies(home, "one", "two", "three"), "-n", "20")
+    t.wait_for("IDLE")
+    t.type("first")
+    t.keys("Enter")
+    t.wait_for("one", "IDLE")
+    db = sqlite3.connect(os.path.join(home.data, "parley.db"), isolation_level=None)
+    db.execute("BEGIN EXCLUSIVE")
+    t.type("second")
+    t.keys("Enter")
+    t.wait_for("two", "not saved", "IDLE")
+    db.execute("COMMIT")
+    db.close()
+    t.wait_for("saved again")
+    t.tmux("kill-server")
+    messages = parley("show", "1", "--json", home=home).json["messages"]
+    equal([m["text"] for m in messages], ["first", "one", "second", "two"])
+
+
+@test("the same session in a second process is a branch there, with a notice")
+def _():
+    home = Home()
+    t = Tmux(home, "--force-ids", replies(home, "one", "two"), "-n", "20")
+    t.wait_for("IDLE")
+    t.type("first")
+    t.keys("Enter")
+    t.wait_for("one", "IDLE")
+    with Jsonl("-m", tiny(MODEL), "-t", "1", "-n", "3", "-C", home=home) as p:
+        equal(p.ready.get("shared"), True)
+        p.turn("elsewhere")
+    t.type("second")
+    t.keys("Enter")
+    t.wait_for("two", "branches")
+    t.keys("C-d")
+    t.wait_for("ended=0")
+    messages = parley("show", "1", "--json", home=home).json["messages"]
+    check("two" in [m["text"] for m in messages], messages)
 
 
 @test("B94: whatever signal ends it, the terminal is as it was and the end tells the signal")
