@@ -24,6 +24,8 @@ import subprocess
 import sys
 import time
 
+import tap
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SANITIZERS = {
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99",
@@ -84,7 +86,7 @@ POINT = re.compile(r"^(not )?ok\b(?:\s+(\d+))?(?:\s+-)?\s*(.*)$")
 DIRECTIVE = re.compile(r"(?<!\\)#\s*(skip|todo)\S*\s*(.*)$", re.I)
 
 
-class Tap:
+class Points:
     """What a TAP stream says. cmocka writes a skipped test as `not ok N # SKIP`."""
 
     def __init__(self, text):
@@ -167,9 +169,9 @@ def run_one(config, test, models):
 def judge(test, code, text, trouble, seconds):
     """Turn output and exit code into an Outcome."""
     if test["protocol"] == "tap":
-        tap = Tap(text)
-        passed, failed, skipped, skips = tap.passed, tap.failed, tap.skipped, tap.skips
-        trouble = trouble + tap.trouble
+        p = Points(text)
+        passed, failed, skipped, skips = p.passed, p.failed, p.skipped, p.skips
+        trouble = trouble + p.trouble
     else:
         passed, skipped, failed = int(code == 0), int(code == 77), []
         skips = ["exit 77"] if skipped else []
@@ -320,6 +322,7 @@ def main():
         if unknown:
             parser.error("no configuration %s" % ", ".join(sorted(unknown)))
     os.chdir(ROOT)
+    tap.mind_signals()
     totals = Totals()
     models = real_models(strict, totals)
     try:

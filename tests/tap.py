@@ -15,6 +15,7 @@ on. Arguments of the file are words: only tests whose name holds one of them run
 library only.
 """
 import os
+import signal
 import sys
 import traceback
 
@@ -112,8 +113,17 @@ def _run_one(number, name, fn):
     return ok
 
 
+def mind_signals():
+    """Let what we start meet signals as from a terminal. Under nohup, or in the background of a
+    script, some are ignored, and processes inherit that; a handler they do not inherit."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda *ignored: None)
+
+
 def main():
     """Run the tests and exit: 0 when none failed."""
+    mind_signals()
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     words = sys.argv[1:]
     chosen = [t for t in _tests if not words or any(w in t[0] for w in words)]
