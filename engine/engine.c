@@ -140,7 +140,7 @@ check_memory(const struct ply_engine *e, const struct need *need, uint64_t avail
                     "buffers %llu) and %llu are available: %s",
                     mib(fixed + need->ctx), mib(need->weights), e->opts.n_ctx, mib(need->ctx),
                     mib(need->scratch), mib(available),
-                    fixed < available ? "lower -c" : "use a smaller model");
+                    fixed < available ? "lower -c" : "lower -c and use a smaller model");
 }
 
 /* ---- open ---- */
