@@ -131,22 +131,37 @@ fail_model(struct app *a, const struct ply_err *err)
         a->model_err = *err;
 }
 
+/* The answer to the last request to open a model. */
 static void
-on_event(struct app *a, struct worker_event *ev)
+on_model(struct app *a, const struct worker_event *ev)
 {
-    if (ev->kind != WORKER_OPENED && ev->kind != WORKER_OPEN_FAILED) {
-        turn_event(&a->turn, ev);
-        return;
-    }
     a->loading = worker_is_opening(a->worker);
     if (a->loading)
         return; /* another was asked for since */
+    if (ev->kind == WORKER_OPEN_FAILED && a->model_before) {
+        a->switch_err = ev->err;
+        set_model_path(a, a->model_before);
+        a->model_before = NULL;
+        load(a);
+        return;
+    }
+    free(a->model_before);
+    a->model_before = NULL;
     if (ev->kind == WORKER_OPENED)
         adopt_model(a);
     else
         fail_model(a, &ev->err);
     if (a->view.model)
         a->view.model(a->view.user);
+}
+
+static void
+on_event(struct app *a, struct worker_event *ev)
+{
+    if (ev->kind == WORKER_OPENED || ev->kind == WORKER_OPEN_FAILED)
+        on_model(a, ev);
+    else
+        turn_event(&a->turn, ev);
 }
 
 void
@@ -172,7 +187,13 @@ app_wait_model(struct app *a)
 {
     while (a->loading)
         wait_event(a);
-    return a->model_err.code;
+    return a->model_err.code ? a->model_err.code : a->switch_err.code;
+}
+
+const char *
+app_model_fault(const struct app *a)
+{
+    return a->model_err.code ? a->model_err.msg : a->switch_err.msg;
 }
 
 void
@@ -189,6 +210,11 @@ app_model_open(struct app *a, const char *name, struct ply_err *err)
     const int r = models_find(&a->paths, name, &path, err);
     if (r != 0)
         return r;
+    a->switch_err = (struct ply_err){0};
+    if (app_model(a)) {
+        free(a->model_before);
+        a->model_before = app_xstrdup(a->model_path);
+    }
     set_model_path(a, path);
     load(a);
     return PLY_OK;
@@ -384,7 +410,6 @@ app_close(struct app *a)
     if (a->worker) {
         turn_stop(&a->turn);
         app_wait_turn(a);
-        turn_fini(&a->turn);
     }
     if (a->store)
         store_busy_set(a->store, STORE_BUSY_CLI_MS); /* the last chance to store: worth waiting */
@@ -395,4 +420,5 @@ app_close(struct app *a)
     app_paths_fini(&a->paths);
     free(a->model_path);
     free(a->template_name);
+    free(a->model_before);
 }

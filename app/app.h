@@ -31,8 +31,10 @@ struct app {
     char *template_name; /* loaded with: NULL for the file's own */
     int n_ctx;           /* loaded with: 0 for the default */
     bool loading;
-    struct ply_err model_err; /* why there is no model, when nothing is loaded or being loaded */
-    bool quit;                /* the front end is to end */
+    struct ply_err model_err;  /* why there is no model, when nothing is loaded or being loaded */
+    char *model_before;        /* to go back to when the one being loaded cannot be; or NULL */
+    struct ply_err switch_err; /* why it could not: the model before is loaded again */
+    bool quit;                 /* the front end is to end */
 };
 
 enum app_keep { APP_KEEP_NOTHING, APP_KEEP_SESSIONS };
@@ -48,8 +50,10 @@ void app_close(struct app *a);
 
 /* Take what the engine thread has said; the view hears of it. */
 void app_events(struct app *a);
-/* Wait until no model is being loaded. Returns model_err.code. */
+/* Wait until no model is being loaded. Returns the code of model_err or switch_err. */
 int app_wait_model(struct app *a);
+/* What went wrong with the last model that was asked for; "" when nothing did. */
+const char *app_model_fault(const struct app *a);
 /* Wait until no turn is running. */
 void app_wait_turn(struct app *a);
 
@@ -60,7 +64,8 @@ void app_session_new(struct app *a);
 int app_session_delete(struct app *a, int64_t id, struct ply_err *err);
 /* Any time. id 0: the open one, stored or not. */
 int app_session_rename(struct app *a, int64_t id, const char *title, struct ply_err *err);
-/* Switch to another model inside the conversation; name as for -m. */
+/* Switch to another model inside the conversation; name as for -m. If it cannot be loaded the
+ * model before is again. */
 int app_model_open(struct app *a, const char *name, struct ply_err *err);
 
 /* The loaded model; NULL: none. */

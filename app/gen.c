@@ -23,9 +23,9 @@ struct gen {
     struct stop stop;
     struct ply_stream stream;
     struct ply_buf bytes, released, chars; /* of the reply; scratch for one piece */
-    size_t *ends;                          /* [cap_ends] offset in bytes at which each id ends */
-    size_t cap_ends;
-    size_t n_said; /* ids handed to the text hook */
+    size_t *ends;                          /* [cap] offset in bytes at which each id ends */
+    size_t cap;                            /* of ends and of r->t_ids */
+    size_t n_said;                         /* ids handed to the text hook */
 };
 
 const char *
@@ -40,6 +40,8 @@ gen_result_fini(struct gen_result *r)
 {
     ply_ids_fini(&r->ids);
     ply_buf_fini(&r->text);
+    free(r->t_ids);
+    r->t_ids = NULL;
 }
 
 /* A call into the engine failed: cancelled, or an error that names the reply's id. */
@@ -113,14 +115,16 @@ say(struct gen *g, bool all)
 }
 
 static void
-push_id(struct gen *g, int32_t id, const char *piece, size_t len)
+push_id(struct gen *g, int32_t id, const char *piece, size_t len, double t)
 {
-    if (g->r->ids.n == g->cap_ends) {
-        g->cap_ends = g->cap_ends * 2 + 64;
-        g->ends = app_xrealloc(g->ends, g->cap_ends, sizeof(*g->ends));
+    if (g->r->ids.n == g->cap) {
+        g->cap = g->cap * 2 + 64;
+        g->ends = app_xrealloc(g->ends, g->cap, sizeof(*g->ends));
+        g->r->t_ids = app_xrealloc(g->r->t_ids, g->cap, sizeof(*g->r->t_ids));
     }
     app_buf_append(&g->bytes, piece, len);
     g->ends[g->r->ids.n] = g->bytes.n;
+    g->r->t_ids[g->r->ids.n] = t;
     app_ids_append(&g->r->ids, &id, 1);
 }
 
@@ -132,6 +136,7 @@ cut_at(struct gen *g, size_t at)
     while (n < g->r->ids.n && g->ends[n] <= at)
         n++;
     const size_t end = n > 0 ? g->ends[n - 1] : 0;
+    const double t = g->r->t_ids[n]; /* of the id that straddles: there is one if end < at */
     g->r->ids.n = n;
     ply_seq_rollback(g->seq, PLY_MIN(ply_seq_len(g->seq), g->n_prompt + n));
     if (end == at)
@@ -146,7 +151,7 @@ cut_at(struct gen *g, size_t at)
     for (size_t i = 0; i < again.n; i++) {
         size_t len;
         const char *piece = ply_piece(g->vocab, again.v[i], &len);
-        push_id(g, again.v[i], piece, len);
+        push_id(g, again.v[i], piece, len, t);
     }
     ply_ids_fini(&again);
     ply_buf_fini(&head);
@@ -170,6 +175,7 @@ cut_newlines(struct gen *g)
     struct ply_ids *ids = &g->r->ids;
     const bool has_end = ids->n > 0 && ply_chat_is_end(g->vocab, ids->v[ids->n - 1]);
     const int32_t end_id = has_end ? ids->v[ids->n - 1] : -1;
+    const double t_end = ids->n > 0 ? g->r->t_ids[ids->n - 1] : 0;
     size_t n = ids->n - has_end;
     while (n > 0 && is_newlines(g->vocab, ids->v[n - 1]))
         n--;
@@ -179,6 +185,7 @@ cut_newlines(struct gen *g)
     ids->n = n;
     if (has_end) {
         g->ends[n] = n > 0 ? g->ends[n - 1] : 0;
+        g->r->t_ids[n] = t_end;
         app_ids_append(ids, &end_id, 1);
     }
 }
@@ -216,12 +223,12 @@ next(struct gen *g)
     int32_t id;
     if (!draw(g, &id))
         return false;
-    r->t_last = app_now_ms();
-    if (r->n_drawn++ == 0)
-        r->t_first = r->t_last;
+    const double t = app_now_ms();
+    if (r->t_first == 0)
+        r->t_first = t;
     size_t len, match_at = 0;
     const char *piece = ply_piece(g->vocab, id, &len);
-    push_id(g, id, piece, len);
+    push_id(g, id, piece, len, t);
     if (ply_chat_is_end(g->vocab, id))
         return false;
     if (stop_push(&g->stop, piece, len, &g->released, &match_at)) {
@@ -263,6 +270,7 @@ generate(struct gen *g)
     if (g->transcript)
         cut_newlines(g);
     say(g, true);
+    g->r->t_last = g->r->ids.n > 0 ? g->r->t_ids[g->r->ids.n - 1] : g->r->t_first;
 }
 
 void

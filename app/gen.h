@@ -48,10 +48,11 @@ struct gen_result {
     struct ply_ids ids;  /* kept, the end id included */
     struct ply_buf text; /* what was shown */
     struct ply_sync_report report;
-    /* app_now_ms(): the prompt's turn came, it was evaluated, the first and the last id were drawn.
+    /* app_now_ms(): the prompt's turn came, it was evaluated, the first id was drawn and the last
+     * that is kept.
      * 0: it never came so far. */
     double t_begun, t_prefilled, t_first, t_last;
-    size_t n_drawn;       /* ids drawn up to t_last; more than are kept after a stop string */
+    double *t_ids;        /* [ids.n] the same for each id that is kept */
     uint64_t prompt_hash; /* of the logits the first id was drawn from, if wanted */
     double compare_ms;    /* of the prompt with the cache; < 0: not compared */
     size_t compare_evaluated;

@@ -123,10 +123,10 @@ run_command(struct jsonl *j, const char *line)
     struct ply_err err = {0};
     int outcome = cmd_run(a, line, &r, &err);
     if (outcome >= 0 && a->loading && app_wait_model(a) != 0) {
-        if (a->chat.s.n_path > 0)
-            json_object_set_new(r.fields, "read_only", text_json(a->model_err.msg));
+        if (!app_model(a) && a->chat.s.n_path > 0)
+            json_object_set_new(r.fields, "read_only", text_json(app_model_fault(a)));
         else
-            outcome = ply_fail(&err, a->model_err.code, "%s", a->model_err.msg);
+            outcome = ply_fail(&err, app_wait_model(a), "%s", app_model_fault(a));
     }
     if (outcome < 0)
         emit_error(j, r.name, &err, NULL);

@@ -227,8 +227,8 @@ static void
 on_model(void *user)
 {
     struct loop *l = user;
-    if (!app_model(&l->app))
-        ui_notice(l->ui, UI_LEVEL_ERROR, l->app.model_err.msg);
+    if (*app_model_fault(&l->app))
+        ui_notice(l->ui, UI_LEVEL_ERROR, app_model_fault(&l->app));
     else if (*app_banner(&l->app))
         ui_notice(l->ui, UI_LEVEL_INFO, app_banner(&l->app));
     show_header(l);

@@ -126,11 +126,10 @@ on_model(void *user)
     struct plain *p = user;
     const struct app *a = &p->app;
     struct ply_buf b = {0};
-    if (!app_model(a)) {
-        if (a->chat.s.n_path > 0)
-            out_line(p, a->model_err.msg);
+    if (*app_model_fault(a) && (app_model(a) || a->chat.s.n_path > 0))
+        out_line(p, app_model_fault(a));
+    if (!app_model(a))
         return;
-    }
     app_buf_printf(&b, "%s, %s%s%s", app_model(a)->name, app_model(a)->quant,
                    *app_banner(a) ? "; " : "", app_banner(a));
     if (p->interactive)

@@ -18,13 +18,6 @@ turn_init(struct turn *t, struct chat *chat, struct worker *w, const struct turn
     *t = (struct turn){.chat = chat, .worker = w, .opts = *opts, .view = *view};
 }
 
-void
-turn_fini(struct turn *t)
-{
-    free(t->gaps);
-    *t = (struct turn){0};
-}
-
 /* ---- telling the front end --------------------------------------------------------------- */
 
 static void
@@ -84,7 +77,7 @@ begin(struct turn *t, double t_start)
     t->cold_next = false;
     t->t_start = t_start;
     t->t_shown = t->t_first = t->t_last = -1;
-    t->n_prompt = t->n_done = t->n_total = t->n_ids = t->n_gaps = 0;
+    t->n_prompt = t->n_done = t->n_total = t->n_ids = 0;
     struct ply_msg *msgs = chat_msgs(c, worker_info(t->worker), t->n_path, &t->n_msgs, &flags);
     worker_render(t->worker, t->number, msgs, t->n_msgs, flags | PLY_CHAT_OPEN_REPLY);
     free(msgs);
@@ -190,19 +183,11 @@ reply(struct turn *t)
 static void
 note_ids(struct turn *t, size_t n)
 {
-    const double now = app_now_ms();
     if (n == 0)
         return;
-    if (t->n_ids == 0) {
-        t->t_first = now;
-    } else {
-        if (t->n_gaps == t->cap_gaps) {
-            t->cap_gaps = t->cap_gaps * 2 + 256;
-            t->gaps = app_xrealloc(t->gaps, t->cap_gaps, sizeof(*t->gaps));
-        }
-        t->gaps[t->n_gaps++] = (float)(now - t->t_last);
-    }
-    t->t_last = now;
+    t->t_last = app_now_ms();
+    if (t->n_ids == 0)
+        t->t_first = t->t_last;
     t->n_ids += n;
 }
 
@@ -230,12 +215,29 @@ on_text(struct turn *t, const struct worker_event *ev)
 static int
 by_value(const void *a, const void *b)
 {
-    const float x = *(const float *)a, y = *(const float *)b;
+    const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
+/* The median and the 95th percentile of the times between two ids. */
 static void
-fill_times(struct turn *t, const struct gen_result *g, struct report *r)
+fill_itl(const struct gen_result *g, struct report *r)
+{
+    r->itl_ms = r->itl_p95_ms = -1;
+    if (g->ids.n < 2)
+        return;
+    const size_t n = g->ids.n - 1;
+    double *gaps = app_xcalloc(n, sizeof(*gaps));
+    for (size_t i = 0; i < n; i++)
+        gaps[i] = g->t_ids[i + 1] - g->t_ids[i];
+    qsort(gaps, n, sizeof(*gaps), by_value);
+    r->itl_ms = gaps[n / 2];
+    r->itl_p95_ms = gaps[n * 95 / 100];
+    free(gaps);
+}
+
+static void
+fill_times(const struct turn *t, const struct gen_result *g, struct report *r)
 {
     const double first = t->t_shown >= 0 ? t->t_shown : g->t_first;
     /* Storing the message is in it too, so that the parts make up the whole. */
@@ -243,19 +245,14 @@ fill_times(struct turn *t, const struct gen_result *g, struct report *r)
         g->t_begun > 0 ? g->t_begun - g->compare_spent_ms - t->t_start : t->tokenize_ms;
     r->restore_ms = g->report.restore_ms;
     r->prefill_ms = g->report.prefill_ms;
-    if (g->n_drawn > 0) {
+    r->n_predicted = g->ids.n;
+    if (g->t_first > 0) {
         r->ttft_ms = first - t->t_start - g->compare_spent_ms;
         r->decode_ms = first - g->t_prefilled;
+        r->predicted_ms = g->t_last - g->t_first;
     }
-    r->n_predicted = g->n_drawn;
-    r->predicted_ms = g->n_drawn > 0 ? g->t_last - g->t_first : 0;
-    r->tok_s = report_rate(g->n_drawn, r->predicted_ms);
-    r->itl_ms = r->itl_p95_ms = -1;
-    if (t->n_gaps > 0) {
-        qsort(t->gaps, t->n_gaps, sizeof(*t->gaps), by_value);
-        r->itl_ms = t->gaps[t->n_gaps / 2];
-        r->itl_p95_ms = t->gaps[PLY_MIN(t->n_gaps - 1, t->n_gaps * 95 / 100)];
-    }
+    r->tok_s = report_rate(r->n_predicted, r->predicted_ms);
+    fill_itl(g, r);
 }
 
 static void
@@ -275,12 +272,12 @@ fill_report(struct turn *t, const struct worker_event *ev, struct report *r)
         .disk = g->report.reused_disk,
         .evaluated = g->report.evaluated,
         .session = t->chat->s.id,
-        .has_hash = t->opts.want_hash && g->n_drawn > 0,
+        .has_hash = t->opts.want_hash && g->t_first > 0,
         .prompt_hash = g->prompt_hash,
     };
     fill_times(t, g, r);
     report_reason(r, &g->report, t->chat, ev->diverged_msg, t->n_msgs, t->opts.cache_off);
-    if (g->compare_ms >= 0 && g->n_drawn > 0) {
+    if (g->compare_ms >= 0 && g->t_first > 0) {
         r->compared = true;
         r->warm_ttft_ms = r->ttft_ms - r->prefill_ms - r->restore_ms + g->compare_ms;
         r->warm_evaluated = g->compare_evaluated;

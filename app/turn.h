@@ -66,13 +66,10 @@ struct turn {
     size_t n_prompt, n_done, n_total; /* prefill progress */
     size_t n_ids;                     /* of the reply so far */
     double t_first, t_last;           /* ids that came, for the speed while it speaks */
-    float *gaps;                      /* [n_gaps] between them */
-    size_t n_gaps, cap_gaps;
 };
 
 void turn_init(struct turn *t, struct chat *chat, struct worker *w, const struct turn_opts *opts,
                const struct turn_view *view);
-void turn_fini(struct turn *t);
 
 static inline bool
 turn_busy(const struct turn *t)

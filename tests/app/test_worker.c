@@ -74,7 +74,9 @@ test_turn(void **state)
     worker_start(w, 7, &params);
     run_to_end(w, 7, &ev);
     assert_int_equal(ev->result.report.n_prompt, n);
-    assert_int_equal(ev->result.n_drawn, ev->result.ids.n);
+    assert_true(ev->result.t_begun > 0 && ev->result.t_prefilled >= ev->result.t_begun);
+    assert_true(ev->result.t_first >= ev->result.t_prefilled);
+    assert_true(ev->result.t_last == ev->result.t_ids[ev->result.ids.n - 1]);
     worker_event_free(&ev);
     worker_free(&w);
     assert_null(w);

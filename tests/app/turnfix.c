@@ -130,7 +130,6 @@ turnfix_open(struct turnfix *f, const struct turnfix_opts *opts)
 void
 turnfix_close(struct turnfix *f)
 {
-    turn_fini(&f->turn);
     chat_fini(&f->chat);
     worker_free(&f->worker);
     store_close(&f->store);

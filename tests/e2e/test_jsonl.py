@@ -364,6 +364,33 @@ def _():
         equal((turn["reuse_reason"], sum(turn["reused"].values())), ("model_changed", 0))
 
 
+@test("/model goes on with another model; one that cannot be loaded changes nothing")
+def _():
+    home = Home()
+    with chat(home=home) as p:
+        first = p.turn("hi")
+        junk = home.file("junk.gguf", b"no model at all")
+        contains(p.error("/model " + junk)["message"], "not a GGUF file")
+        p.error("/model /nope.gguf")
+        again = p.ask("/regen")
+        equal(again["ids"], first["ids"])
+        p.ok("/model " + tiny("llama-q8_0-bpe-chatml-deep"))
+        equal(p.turn("more")["reuse_reason"], "model_changed")
+
+
+@test("what is stored of a turn is what was told (B113)")
+def _():
+    home = Home()
+    with chat(home=home) as p:
+        turn = p.turn("hi")
+    reply = parley("show", "1", "--json", home=home).json["messages"][1]
+    stored = json.dumps(reply)
+    contains(stored, '"ttft_ms": ')
+    kept = reply.get("stats", reply)
+    check(abs(kept["ttft_ms"] - turn["ttft_ms"]) < 0.01, kept)
+    equal(kept["usage"]["prompt_tokens"], turn["usage"]["prompt_tokens"])
+
+
 @test("SIGTERM and SIGINT store what was said; the end tells the signal")
 def _():
     for number, code in ((signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 130),
