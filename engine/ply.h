@@ -165,13 +165,15 @@ int ply_stream_finish(struct ply_stream *s, struct ply_buf *out);
 
 struct ply_engine_opts {
     const char *chat_template;  /* as in ply_vocab_opts */
-    int n_ctx;                  /* tokens a sequence may hold; 0: min(n_ctx_train, 8192) */
+    int n_ctx;                  /* tokens a sequence may hold; 0: min(n_ctx_train, 8192). More than
+                                 * the model was trained for is allowed, and logged. */
     int n_threads;              /* 0: as many cores as the process may use */
     enum ply_isa isa;
     enum ply_kv_type kv_type;
     enum ply_precision precision;
     enum ply_kv_cache kv_cache;
-    uint64_t kv_budget_bytes;   /* 0: the smaller of 2 GB and a quarter of free memory */
+    uint64_t kv_budget_bytes;   /* 0: the smaller of 2 GB and a quarter of free memory, at least
+                                 * one context; less than one context is refused */
 };
 
 /* Loads a model. PLY_EUNSUPPORTED names architecture, scaling, type or --isa and what is
@@ -205,7 +207,7 @@ int ply_seq_new(struct ply_engine *e, struct ply_seq **out, struct ply_err *err)
 void ply_seq_free(struct ply_seq **s);
 size_t ply_seq_len(const struct ply_seq *s);
 const int32_t *ply_seq_ids(const struct ply_seq *s);
-/* O(1): the blocks are shared, copied when written. */
+/* O(1): the blocks are shared, copied when written. The logits are those of s. */
 int ply_seq_fork(const struct ply_seq *s, struct ply_seq **out, struct ply_err *err);
 /* Keep the first n tokens. n <= length. */
 void ply_seq_rollback(struct ply_seq *s, size_t n);
