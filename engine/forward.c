@@ -45,7 +45,7 @@ struct ply_forward {
     float *q, *att;   /* [row][n_q] */
     float *k, *v;     /* [row][n_kv] */
     float *gate, *up; /* [row][n_ff] */
-    struct ply_acts acts_embd, acts_att, acts_ff; /* quantised h, att, gate; embd has lo */
+    struct ply_acts acts_embd, acts_att, acts_ff; /* quantised h, att, gate */
     float *logits;                                /* [HEAD_GATHER][n_vocab] */
     float *scratch;                               /* [thread][scratch_floats] for matmul */
     size_t scratch_floats;
@@ -66,11 +66,12 @@ struct ply_forward {
 /* ---- memory ---- */
 
 static void
-carve_acts(struct ply_carve *c, struct ply_acts *a, uint32_t n, bool two_planes)
+carve_acts(struct ply_carve *c, struct ply_acts *a, uint32_t n)
 {
     a->n = n;
     a->q = ply_carve(c, (uint64_t)ROWS_MAX * n, 1);
-    a->lo = two_planes ? ply_carve(c, (uint64_t)ROWS_MAX * n, 1) : NULL;
+    a->lo = ply_carve(c, (uint64_t)ROWS_MAX * n, 1);
+    a->fine = ply_carve(c, (uint64_t)ROWS_MAX * (n / 32 + 1), 1);
     a->d = ply_carve(c, (uint64_t)ROWS_MAX * (n / 32 + 1), sizeof(float));
     a->sum16 = ply_carve(c, (uint64_t)ROWS_MAX * (n / 16 + 1), sizeof(int32_t));
 }
@@ -90,9 +91,9 @@ forward_carve(struct ply_forward *f, uint8_t *base)
     f->v = ply_carve(&c, (uint64_t)ROWS_MAX * f->n_kv, sizeof(float));
     f->gate = ply_carve(&c, (uint64_t)ROWS_MAX * hp->n_ff, sizeof(float));
     f->up = ply_carve(&c, (uint64_t)ROWS_MAX * hp->n_ff, sizeof(float));
-    carve_acts(&c, &f->acts_embd, hp->n_embd, true);
-    carve_acts(&c, &f->acts_att, f->n_q, false);
-    carve_acts(&c, &f->acts_ff, hp->n_ff, false);
+    carve_acts(&c, &f->acts_embd, hp->n_embd);
+    carve_acts(&c, &f->acts_att, f->n_q);
+    carve_acts(&c, &f->acts_ff, hp->n_ff);
     f->logits = ply_carve(&c, (uint64_t)HEAD_GATHER * hp->n_vocab, sizeof(float));
     f->rows = ply_carve(&c, ROWS_MAX, sizeof(struct row));
     f->seqs = ply_carve(&c, ROWS_MAX, sizeof(struct ply_attn_seq));
@@ -228,7 +229,8 @@ acts_from(const struct ply_acts *a, uint32_t row0)
     const size_t at = (size_t)row0 * a->n;
     return (struct ply_acts){
         .q = a->q + at,
-        .lo = a->lo ? a->lo + at : NULL,
+        .lo = a->lo + at,
+        .fine = a->fine ? a->fine + at / 32 : NULL,
         .d = a->d + at / 32,
         .sum16 = a->sum16 + at / 16,
         .n = a->n,
@@ -243,12 +245,12 @@ multiply(const struct ply_forward *f, const struct ply_mat *w, const struct ply_
                f->scratch + (size_t)ith * f->scratch_floats, ith, nth);
 }
 
-/* Activations without the second plane: what a layer's matrices take. */
+/* Activations with every block fine: what the head takes. */
 static struct ply_acts
-a8(const struct ply_acts *a)
+a12(const struct ply_acts *a)
 {
     struct ply_acts r = *a;
-    r.lo = NULL;
+    r.fine = NULL;
     return r;
 }
 
@@ -374,16 +376,16 @@ layer_attention(struct ply_forward *f, uint32_t layer, uint32_t *n, int ith, int
     const struct ply_hparams *hp = &f->o.model->hp;
     const struct ply_layer *L = &f->o.model->layers[layer];
     const struct ply_weights_layer *W = &f->o.weights->layers[layer];
-    const struct ply_acts acts = a8(&f->acts_embd);
+    const struct ply_acts *acts = &f->acts_embd;
     const struct ply_attn_rows *rows = f->all;
 
     norm(f, L->attn_norm, share(*n, ith, nth));
     if (W->q.packed || W->k.packed || W->v.packed)
-        quantise(f, &acts, f->h, share(*n, ith, nth));
+        quantise(f, acts, f->h, share(*n, ith, nth));
     ply_pool_barrier(f->o.pool);
-    multiply(f, &W->q, &acts, f->h, hp->n_embd, *n, f->q, ith, nth);
-    multiply(f, &W->k, &acts, f->h, hp->n_embd, *n, f->k, ith, nth);
-    multiply(f, &W->v, &acts, f->h, hp->n_embd, *n, f->v, ith, nth);
+    multiply(f, &W->q, acts, f->h, hp->n_embd, *n, f->q, ith, nth);
+    multiply(f, &W->k, acts, f->h, hp->n_embd, *n, f->k, ith, nth);
+    multiply(f, &W->v, acts, f->h, hp->n_embd, *n, f->v, ith, nth);
     if (meet(f, layer, ith))
         return true;
     finish_heads(f, layer, ith, nth);
@@ -427,15 +429,15 @@ layer_feed_forward(const struct ply_forward *f, uint32_t layer, uint32_t n, int 
 {
     const struct ply_hparams *hp = &f->o.model->hp;
     const struct ply_weights_layer *W = &f->o.weights->layers[layer];
-    const struct ply_acts acts = a8(&f->acts_embd);
+    const struct ply_acts *acts = &f->acts_embd;
     const struct share s = share(n, ith, nth);
 
     norm(f, f->o.model->layers[layer].ffn_norm, s);
     if (W->gate.packed || W->up.packed)
-        quantise(f, &acts, f->h, s);
+        quantise(f, acts, f->h, s);
     ply_pool_barrier(f->o.pool);
-    multiply(f, &W->gate, &acts, f->h, hp->n_embd, n, f->gate, ith, nth);
-    multiply(f, &W->up, &acts, f->h, hp->n_embd, n, f->up, ith, nth);
+    multiply(f, &W->gate, acts, f->h, hp->n_embd, n, f->gate, ith, nth);
+    multiply(f, &W->up, acts, f->h, hp->n_embd, n, f->up, ith, nth);
     ply_pool_barrier(f->o.pool);
     activate(f, W->down.packed, s);
     ply_pool_barrier(f->o.pool);
@@ -450,7 +452,7 @@ static void
 head_rows(const struct ply_forward *f, uint32_t row0, uint32_t m, float *logits, int ith, int nth)
 {
     const uint32_t n_embd = f->o.model->hp.n_embd;
-    const struct ply_acts acts = acts_from(&f->acts_embd, row0);
+    const struct ply_acts all = a12(&f->acts_embd), acts = acts_from(&all, row0);
     multiply(f, &f->o.weights->head, &acts, f->h + (size_t)row0 * n_embd, n_embd, m, logits, ith,
              nth);
 }
@@ -512,9 +514,10 @@ head(struct ply_forward *f, int ith, int nth)
 {
     const struct share s = share(f->n_wanted, ith, nth);
     norm(f, f->o.model->out_norm, s);
+    const struct ply_acts acts = a12(&f->acts_embd);
     if (f->o.weights->head.packed && s.begin < s.end)
-        f->o.kern->quant_a12(f->h + (size_t)s.begin * f->acts_embd.n, f->acts_embd.n,
-                             s.end - s.begin, s.begin, &f->acts_embd);
+        f->o.kern->quant_a12(f->h + (size_t)s.begin * acts.n, acts.n, s.end - s.begin, s.begin,
+                             &acts);
     ply_pool_barrier(f->o.pool);
     for (uint32_t i = 0; i < f->n_items;) {
         if (f->wanted[i].n > 1 || (f->wanted[i].n == 1 && f->n_wanted == 1)) {

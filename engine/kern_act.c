@@ -3,17 +3,24 @@
 #include "engine/kern_impl.h"
 
 #define BLOCK 32u
+#define FINE_SQUARE 64.0f /* 8 times the root mean square */
 
-/* Codes and their scale of one block; limit is 127 or 2047. The largest magnitude is found as
- * the unsigned maximum of the bits, which keeps NaN and does not depend on the order. */
-KERN_INLINE float
-block_codes(const float *restrict x, float limit, int32_t *restrict codes)
+/* The largest magnitude's bits: an unsigned maximum keeps NaN and does not depend on the order. */
+KERN_INLINE uint32_t
+block_top(const float *restrict x)
 {
     uint32_t top = 0;
     for (unsigned i = 0; i < BLOCK; i++) {
         uint32_t u = f32_bits(x[i]) & 0x7fffffffu;
         top = u > top ? u : top;
     }
+    return top;
+}
+
+/* Codes and their scale of one block whose largest magnitude is top; limit is 127 or 2047. */
+KERN_INLINE float
+block_codes(const float *restrict x, uint32_t top, float limit, int32_t *restrict codes)
+{
     bool number = top < 0x7f800000u;
     if (!number || top < 27u << 23) { /* 2^-100: below, 127 / amax would overflow */
         memset(codes, 0, BLOCK * sizeof *codes);
@@ -24,6 +31,27 @@ block_codes(const float *restrict x, float limit, int32_t *restrict codes)
     for (unsigned i = 0; i < BLOCK; i++)
         codes[i] = round_even(x[i] * inv);
     return amax / limit;
+}
+
+/* The square above which a block's largest magnitude makes it fine. */
+KERN_INLINE float
+fine_above(const float *restrict x, size_t n)
+{
+    float s[KERN_LANES] = {0};
+    for (size_t i = 0; i < n; i += KERN_LANES)
+        for (unsigned j = 0; j < KERN_LANES; j++)
+            s[j] = fmaf(x[i + j], x[i + j], s[j]);
+    return FINE_SQUARE * (lanes_sum(s) / (float)n);
+}
+
+KERN_INLINE void
+store_planes(const int32_t *restrict codes, int8_t *restrict hi, int8_t *restrict lo)
+{
+    for (unsigned i = 0; i < BLOCK; i++) {
+        int32_t h = (codes[i] + 16) >> 5; /* nearest, so that lo is in [-16, 15] */
+        hi[i] = (int8_t)h;
+        lo[i] = (int8_t)(codes[i] - 32 * h);
+    }
 }
 
 KERN_INLINE void
@@ -43,13 +71,20 @@ KERN(quant_a8)(const float *x, size_t ld, uint32_t m, uint32_t t0, const struct 
     const size_t n = a->n;
     for (size_t t = 0; t < m; t++) {
         const float *row = x + t * ld;
-        int8_t *q = a->q + (t0 + t) * n;
+        const float above = fine_above(row, n);
         for (size_t b = 0; b < n / BLOCK; b++) {
             int32_t codes[BLOCK];
-            size_t at = (t0 + t) * (n / BLOCK) + b;
-            a->d[at] = block_codes(row + b * BLOCK, 127.0f, codes);
-            for (unsigned i = 0; i < BLOCK; i++)
-                q[b * BLOCK + i] = (int8_t)codes[i];
+            const size_t at = (t0 + t) * (n / BLOCK) + b;
+            const uint32_t top = block_top(row + b * BLOCK);
+            const bool fine = bits_f32(top) * bits_f32(top) > above;
+            int8_t *q = a->q + at * BLOCK;
+            a->fine[at] = fine;
+            a->d[at] = block_codes(row + b * BLOCK, top, fine ? 2047.0f : 127.0f, codes);
+            if (fine)
+                store_planes(codes, q, a->lo + at * BLOCK);
+            else
+                for (unsigned i = 0; i < BLOCK; i++)
+                    q[i] = (int8_t)codes[i];
             block_sums(codes, a->sum16 + 2 * at);
         }
     }
@@ -61,17 +96,11 @@ KERN(quant_a12)(const float *x, size_t ld, uint32_t m, uint32_t t0, const struct
     const size_t n = a->n;
     for (size_t t = 0; t < m; t++) {
         const float *row = x + t * ld;
-        int8_t *hi = a->q + (t0 + t) * n;
-        int8_t *lo = a->lo + (t0 + t) * n;
         for (size_t b = 0; b < n / BLOCK; b++) {
             int32_t codes[BLOCK];
-            size_t at = (t0 + t) * (n / BLOCK) + b;
-            a->d[at] = block_codes(row + b * BLOCK, 2047.0f, codes);
-            for (unsigned i = 0; i < BLOCK; i++) {
-                int32_t h = (codes[i] + 16) >> 5; /* nearest, so that lo is in [-16, 15] */
-                hi[b * BLOCK + i] = (int8_t)h;
-                lo[b * BLOCK + i] = (int8_t)(codes[i] - 32 * h);
-            }
+            const size_t at = (t0 + t) * (n / BLOCK) + b;
+            a->d[at] = block_codes(row + b * BLOCK, block_top(row + b * BLOCK), 2047.0f, codes);
+            store_planes(codes, a->q + at * BLOCK, a->lo + at * BLOCK);
             block_sums(codes, a->sum16 + 2 * at);
         }
     }

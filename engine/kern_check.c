@@ -23,6 +23,7 @@ enum fill { FILL_PLAIN, FILL_EXTREME, FILL_TINY, FILL_SPECIAL, FILL_N };
 struct side {
     float x[N_MAX + 1], y[N_MAX + 1], out[N_MAX * M_MAX + 2 * GUARD];
     int8_t q[N_MAX * M_MAX], lo[N_MAX * M_MAX];
+    uint8_t fine[N_MAX * M_MAX / 32];
     float d[N_MAX * M_MAX / 32];
     int32_t sum16[N_MAX * M_MAX / 16];
     uint8_t kv[2][PLY_CHUNK * D_MAX * 2];
@@ -110,7 +111,8 @@ static struct ply_acts
 acts_of(struct side *s, uint32_t n, bool a12)
 {
     return (struct ply_acts){
-        .q = s->q, .lo = a12 ? s->lo : NULL, .d = s->d, .sum16 = s->sum16, .n = n};
+        .q = s->q, .lo = s->lo, .fine = a12 ? NULL : s->fine, .d = s->d, .sum16 = s->sum16,
+        .n = n};
 }
 
 static bool
@@ -120,6 +122,7 @@ check_quant(struct check *c, bool a12)
     for (unsigned v = 0; v < 3 * FILL_N; v++) {
         const uint32_t n = sizes[v % 3], m = n == 512 ? 1 : 3;
         fill_floats(c, c->in, N_MAX * M_MAX + 1, (enum fill)(v / 3));
+        c->in[40] *= 1e4f; /* an outlier */
         for (int i = 0; i < 2; i++) {
             memset(&c->s[i], 0x5a, sizeof c->s[i]);
             struct ply_acts a = acts_of(&c->s[i], n, a12);
@@ -127,6 +130,7 @@ check_quant(struct check *c, bool a12)
         }
         if (memcmp(c->s[0].q, c->s[1].q, sizeof c->s[0].q) ||
             memcmp(c->s[0].lo, c->s[1].lo, sizeof c->s[0].lo) ||
+            memcmp(c->s[0].fine, c->s[1].fine, sizeof c->s[0].fine) ||
             memcmp(c->s[0].sum16, c->s[1].sum16, sizeof c->s[0].sum16) ||
             !same_floats(c->s[0].d, c->s[1].d, sizeof c->s[0].d / sizeof(float)))
             return false;
@@ -169,6 +173,8 @@ check_mm(struct check *c, enum ply_mm_slot slot, bool a12)
         fill_floats(c, c->in, n_in * m, fill == FILL_SPECIAL ? FILL_SPECIAL : FILL_PLAIN);
         for (uint32_t i = 0; fill == FILL_EXTREME && i < n_in * m; i++)
             c->in[i] = i / n_in % 2 ? -1.0f : 1.0f; /* all codes at one end */
+        for (uint32_t t = 0; fill != FILL_EXTREME && t < m; t++)
+            c->in[t * n_in + 37 * t % n_in] *= t % 3 ? 1e4f : 1.0f; /* some blocks are fine */
         struct ply_acts a = acts_of(&c->s[0], n_in, a12);
         (a12 ? c->k[0]->quant_a12 : c->k[0]->quant_a8)(c->in, n_in, m, 0, &a);
         clear_outputs(c);

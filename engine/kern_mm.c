@@ -61,7 +61,7 @@ KERN_INLINE void
 block_ints(struct ply_mm_layout l, bool a12, const struct block *w, struct act x,
            int32_t *restrict out)
 {
-    const int8_t *lo = a12 ? x.lo : NULL;
+    const int8_t *lo = a12 || x.fine ? x.lo : NULL;
     if (l.bits == 6) {
         int32_t second[KERN_LANES];
         dot_codes(w->u, x.q, lo, GROUPS / 2, out);

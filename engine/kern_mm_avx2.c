@@ -217,6 +217,22 @@ accumulate(struct ply_mm_layout l, const struct block *w, struct act x, struct r
     }
 }
 
+/* The lower plane of fine blocks. They are few: one copy for all types, out of the way. */
+static __attribute__((noinline)) void
+add_fine(struct ply_mm_layout l, const struct block *w, const struct ply_acts *a, size_t at,
+         size_t stride, uint32_t n, struct rows *sum)
+{
+    for (uint32_t t = 0; t < n; t++) {
+        const struct act x = act_at(a, at + t * stride);
+        const int8_t *lo[TILE_MAX] = {x.lo};
+        if (!x.fine)
+            continue;
+        for (unsigned h = 0; h < 2; h++)
+            sum[t].h[h] = _mm256_slli_epi32(sum[t].h[h], 5);
+        plane_times(l, w, lo, true, false, 1, &sum[t]);
+    }
+}
+
 KERN_INLINE void
 tile_block(struct ply_mm_layout l, bool a12, const struct block *w, const struct ply_acts *a,
            size_t at, size_t stride, uint32_t n, float (*acc)[KERN_LANES])
@@ -233,6 +249,8 @@ tile_block(struct ply_mm_layout l, bool a12, const struct block *w, const struct
     plane_times(l, w, q, a12, a12, n, sum);
     if (a12)
         plane_times(l, w, lo, true, false, n, sum);
+    else if (any_fine(a, at, stride, n))
+        add_fine(l, w, a, at, stride, n, sum);
     KERN_UNROLL
     for (uint32_t t = 0; t < n; t++) {
         const struct act x = act_at(a, at + t * stride);

@@ -87,6 +87,22 @@ dot_codes(const struct block *w, bool a12, const int8_t *const q[TILE_MAX],
     }
 }
 
+/* The lower plane of fine blocks. They are few: one copy for all types, out of the way. */
+static __attribute__((noinline)) void
+add_fine(const struct block *w, const struct ply_acts *a, size_t at, size_t stride, unsigned g0,
+         unsigned g1, uint32_t n, __m512i *sum)
+{
+    for (uint32_t t = 0; t < n; t++) {
+        const struct act x = act_at(a, at + t * stride);
+        const int8_t *lo[TILE_MAX] = {x.lo};
+        __m512i low;
+        if (!x.fine)
+            continue;
+        dot_groups(w, lo, g0, g1, 1, &low);
+        sum[t] = _mm512_add_epi32(_mm512_slli_epi32(sum[t], 5), low);
+    }
+}
+
 /* Offset and sub-scale applied to sums whose activations add up to `sum`. */
 KERN_INLINE __m512i
 scaled(struct ply_mm_layout l, const uint8_t *sub, __m512i dot, int32_t sum)
@@ -130,9 +146,15 @@ tile_block(struct ply_mm_layout l, bool a12, const struct block *w, const struct
         q[t] = x.q;
         lo[t] = x.lo;
     }
-    dot_codes(w, a12, q, lo, 0, l.bits == 6 ? GROUPS / 2 : GROUPS, n, sum);
-    if (l.bits == 6)
-        dot_codes(w, a12, q, lo, GROUPS / 2, GROUPS, n, second);
+    const unsigned first = l.bits == 6 ? GROUPS / 2 : GROUPS;
+    dot_codes(w, a12, q, lo, 0, first, n, sum);
+    if (first < GROUPS)
+        dot_codes(w, a12, q, lo, first, GROUPS, n, second);
+    if (!a12 && any_fine(a, at, stride, n)) {
+        add_fine(w, a, at, stride, 0, first, n, sum);
+        if (first < GROUPS)
+            add_fine(w, a, at, stride, first, GROUPS, n, second);
+    }
     KERN_UNROLL
     for (uint32_t t = 0; t < n; t++) {
         const struct act x = act_at(a, at + t * stride);

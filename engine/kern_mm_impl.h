@@ -30,12 +30,24 @@ struct act {
     const int8_t *q, *lo;
     const int32_t *sum16;
     float d;
+    bool fine; /* of A8: lo counts too */
 };
 
 KERN_INLINE struct act
 act_at(const struct ply_acts *a, size_t block)
 {
-    return (struct act){a->q + 32 * block, a->lo + 32 * block, a->sum16 + 2 * block, a->d[block]};
+    return (struct act){a->q + 32 * block, a->lo + 32 * block, a->sum16 + 2 * block, a->d[block],
+                        a->fine && a->fine[block]};
+}
+
+/* Whether any of n vectors has the block fine. */
+KERN_INLINE bool
+any_fine(const struct ply_acts *a, size_t at, size_t stride, uint32_t n)
+{
+    unsigned any = 0;
+    for (uint32_t t = 0; t < n; t++)
+        any |= a->fine[at + t * stride];
+    return any;
 }
 
 /* One block for n vectors, n a constant of at most MM_TILE: acc[t] takes vector t's, whose

@@ -99,7 +99,7 @@ ply_matmul(const struct ply_kernels *k, const struct ply_mat *w, const struct pl
         return;
     if (w->packed) {
         const int slot = slot_of(w->type);
-        (acts->lo ? k->mm_a12 : k->mm_a8)[slot](w->packed, w->n_in, w->n_out, p0, p1, acts, m, out,
+        (acts->fine ? k->mm_a8 : k->mm_a12)[slot](w->packed, w->n_in, w->n_out, p0, p1, acts, m, out,
                                                 ld);
         return;
     }

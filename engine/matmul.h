@@ -26,7 +26,7 @@ void ply_mat_pack(const struct ply_tensor *t, uint8_t *packed, uint32_t p0, uint
 void ply_mat_row(const struct ply_mat *w, uint32_t row, float *dst);
 
 /* Thread ith's share of out[t * ld + row] = W x[t], t < m. acts for packed matrices (already
- * quantised; A12 when acts->lo is set), else x [m][n_in] f32 with stride ldx, which goes through
+ * quantised; A12 when acts->fine is NULL), else x [m][n_in] f32 with stride ldx, which goes through
  * OpenBLAS: this thread's rows are dequantised panel by panel into scratch
  * (ply_matmul_scratch_floats(w) floats, the thread's own) and multiplied by sgemm. */
 void ply_matmul(const struct ply_kernels *k, const struct ply_mat *w, const struct ply_acts *acts,

@@ -20,15 +20,21 @@ xcalloc(size_t n, size_t size)
     return p;
 }
 
-/* Codes of at most +-max per 32 values with one float scale each: arithmetic.md's A8 and A12. */
+/* Codes of at most +-max per 32 values with one float scale each, 2047 in blocks with an outlier:
+ * kern.h's A8 and A12. */
 static void
-round_codes(double *x, size_t n, float max)
+round_codes(double *x, size_t n, float coarse)
 {
+    double squares = 0;
+    for (size_t i = 0; i < n; i++)
+        squares += x[i] * x[i];
     for (size_t b = 0; b < n; b += 32) {
         float amax = 0;
         for (size_t i = b; i < b + 32; i++)
             amax = fmaxf(amax, fabsf((float)x[i]));
         const bool tiny = amax < 0x1p-100f;
+        const bool fine = (double)amax * (double)amax > 64 * squares / (double)n;
+        const float max = fine ? 2047 : coarse;
         const float d = tiny ? 0 : amax / max, inv = tiny ? 0 : max / amax;
         for (size_t i = b; i < b + 32; i++)
             x[i] = (double)rintf((float)x[i] * inv) * (double)d;

@@ -135,7 +135,8 @@ acts_new(const struct ply_kernels *k, const float *x, uint32_t n, uint32_t m, bo
 {
     const size_t all = (size_t)n * m;
     struct ply_acts a = {.q = malloc(all),
-                         .lo = a12 ? malloc(all) : NULL,
+                         .lo = malloc(all),
+                         .fine = a12 ? NULL : malloc(all / 32),
                          .d = malloc(all / 32 * sizeof(float)),
                          .sum16 = malloc(all / 16 * sizeof(int32_t)),
                          .n = n};
@@ -148,6 +149,7 @@ acts_free(struct ply_acts *a)
 {
     free(a->q);
     free(a->lo);
+    free(a->fine);
     free(a->d);
     free(a->sum16);
 }

@@ -102,9 +102,10 @@ check_finds_faults(void **unused)
 /* ---- activations ---------------------------------------------------------------------------- */
 
 struct codes {
-    int8_t q[64], lo[64];
-    float d[2];
-    int32_t sum16[4];
+    int8_t q[96], lo[96];
+    uint8_t fine[3];
+    float d[3];
+    int32_t sum16[6];
 };
 
 static struct codes
@@ -112,7 +113,8 @@ quantise(const struct ply_kernels *k, const float x[32], bool a12)
 {
     struct codes c;
     memset(&c, 0x5a, sizeof(c));
-    struct ply_acts a = {.q = c.q, .lo = c.lo, .d = c.d, .sum16 = c.sum16, .n = 32};
+    struct ply_acts a = {.q = c.q, .lo = c.lo, .fine = a12 ? NULL : c.fine, .d = c.d,
+                         .sum16 = c.sum16, .n = 32};
     (a12 ? k->quant_a12 : k->quant_a8)(x, 32, 1, 0, &a);
     return c;
 }
@@ -150,6 +152,40 @@ a8_codes(void **unused)
             assert_int_equal(c.q[0], 0);
             assert_int_equal(c.sum16[0], 0);
         }
+    }
+}
+
+/* One large number among small ones: its block is fine, the others are not. 8 times the root mean
+ * square is the bound: of 96 numbers, one of them r and the rest 1, at r = 13.78. */
+static void
+a8_outliers(void **unused)
+{
+    for (size_t v = 0; v < n_ks; v++) {
+        float x[96], below[96];
+        struct codes c;
+        struct ply_acts a = {.q = c.q, .lo = c.lo, .fine = c.fine, .d = c.d, .sum16 = c.sum16,
+                             .n = 96};
+        for (unsigned i = 0; i < 96; i++)
+            x[i] = below[i] = 1.0f;
+        x[5] = -2047.0f;
+        x[6] = 1000.0f / 3;
+        memset(&c, 0x5a, sizeof(c));
+        ks[v]->quant_a8(x, 96, 1, 0, &a);
+        assert_int_equal(c.fine[0], 1);
+        assert_int_equal(c.fine[1], 0);
+        assert_float_equal(c.d[0], 1.0f, 0.0f);
+        assert_int_equal(32 * c.q[5] + c.lo[5], -2047);
+        assert_int_equal(32 * c.q[6] + c.lo[6], 333);
+        assert_int_equal(32 * c.q[0] + c.lo[0], 1);
+        assert_int_equal(c.sum16[0], -2047 + 333 + 14);
+        assert_int_equal(c.q[32], 127);
+        assert_int_equal(c.lo[32], 0x5a); /* no lower plane in coarse blocks */
+        below[5] = 13.7f; /* 187.7 < 64 * (187.7 + 95) / 96 = 188.5 */
+        ks[v]->quant_a8(below, 96, 1, 0, &a);
+        assert_int_equal(c.fine[0], 0);
+        below[5] = 13.9f; /* 193.2 > 64 * (193.2 + 95) / 96 = 192.1 */
+        ks[v]->quant_a8(below, 96, 1, 0, &a);
+        assert_int_equal(c.fine[0], 1);
     }
 }
 
@@ -593,6 +629,7 @@ main(void)
         cmocka_unit_test(every_variant_agrees),
         cmocka_unit_test(check_finds_faults),
         cmocka_unit_test(a8_codes),
+        cmocka_unit_test(a8_outliers),
         cmocka_unit_test(a12_codes),
         cmocka_unit_test(exp_values),
         cmocka_unit_test(activation_values),

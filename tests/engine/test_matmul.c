@@ -50,7 +50,7 @@ product_new(const struct ply_kernels *k, int slot, const uint8_t *packed, const 
     float *out = malloc(ld * m * sizeof(*out));
     for (size_t i = 0; i < ld * m; i++)
         out[i] = float_of(GUARD);
-    ply_mm_fn mm = (a->lo ? k->mm_a12 : k->mm_a8)[slot];
+    ply_mm_fn mm = (a->fine ? k->mm_a8 : k->mm_a12)[slot];
     mm(packed, a->n, N_OUT, 0, 1, a, m, out, ld);
     mm(packed, a->n, N_OUT, 1, 3, a, m, out, ld);
     for (size_t i = 0; i < ld * m; i++)
@@ -165,7 +165,8 @@ products_by_vector(void **unused)
 static double
 code_value(const struct ply_acts *a, uint32_t i)
 {
-    return (a->lo ? 32 * a->q[i] + a->lo[i] : a->q[i]) * (double)a->d[i / 32];
+    const bool fine = !a->fine || a->fine[i / 32];
+    return (fine ? 32 * a->q[i] + a->lo[i] : a->q[i]) * (double)a->d[i / 32];
 }
 
 /* One row in double: the product of the quantised operands, the sum of its terms' magnitudes,
