@@ -98,9 +98,8 @@ ply_matmul(const struct ply_kernels *k, const struct ply_mat *w, const struct pl
     if (p0 == p1 || m == 0)
         return;
     if (w->packed) {
-        const int slot = slot_of(w->type);
-        (acts->fine ? k->mm_a8 : k->mm_a12)[slot](w->packed, w->n_in, w->n_out, p0, p1, acts, m, out,
-                                                ld);
+        const ply_mm_fn *const mm = acts->fine ? k->mm_a8 : k->mm_a12;
+        mm[slot_of(w->type)](w->packed, w->n_in, w->n_out, p0, p1, acts, m, out, ld);
         return;
     }
     matmul_blas(w, x, ldx, m, out, ld, scratch, p0 * PLY_PANEL, PLY_MIN(p1 * PLY_PANEL, w->n_out));
