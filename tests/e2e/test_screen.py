@@ -111,11 +111,12 @@ def _():
     t.type("many words and more words " * 12)
     t.keys("Enter")
     t.wait_for("too long", "room for 63", "more words")
-    t.keys("C-u")
     t.keys("C-c")
+    t.wait_for("draft cleared")
     t.keys("C-c")
+    t.wait_for("again quits")
     t.keys("C-c")
-    t.wait_for("ended=")
+    t.wait_for("ended=0")
 
 
 @test("sessions: open, rename and delete; help lists every command; /set and /show")
@@ -154,9 +155,25 @@ def _():
     t.type("/nope")
     t.keys("Enter")
     t.wait_for("no command '/nope'")
-    t.keys("C-c", "C-c")
     t.keys("C-c")
-    t.wait_for("ended=")
+    t.wait_for("draft cleared")
+    t.keys("C-d")
+    t.wait_for("ended=0")
+
+
+@test("a session whose model is gone can be read, and the file is named")
+def _():
+    home = Home()
+    with open(tiny(MODEL), "rb") as f:
+        path = home.file("gone.gguf", f.read())
+    with Jsonl("-m", path, "-t", "1", "-n", "3", home=home) as p:
+        p.turn("what was said")
+    os.remove(path)
+    with Pty(parley_path(), "resume", "-t", "1", home=home, cols=200) as t:
+        t.wait_for("what was said")
+        t.wait_for("gone.gguf'; it can be read")
+        t.send("\x04")
+        equal(t.wait(), 0)
 
 
 @test("the draft is there again after a kill")
