@@ -70,6 +70,13 @@ def _():
             equal((g["text"], g["ids"]), (w["text"], w["ids"]))
 
 
+@test("a question from the shell is answered, exit 0")
+def _():
+    for model, _ in both():
+        r = parley("-m", model, "-p", "What is the capital of France?", "--temp", "0").expect(0)
+        contains(r.text, "Paris")
+
+
 @test("the base model answers in its transcript, and stops by itself")
 def _():
     with Jsonl("-m", model_g(), "--temp", "0", "-n", "60") as p:
