@@ -147,6 +147,7 @@ on_model(struct app *a, const struct worker_event *ev)
     }
     free(a->model_before);
     a->model_before = NULL;
+    a->chat.settings_changed = a->chat.has_run; /* its cache went with the engine */
     if (ev->kind == WORKER_OPENED)
         adopt_model(a);
     else
@@ -333,15 +334,6 @@ app_session_rename(struct app *a, int64_t id, const char *title, struct ply_err 
         c->s.title_by_user = true;
     }
     return r;
-}
-
-const char *
-app_session_name(const struct app *a, char name[24])
-{
-    name[0] = '\0';
-    if (a->chat.s.id)
-        snprintf(name, 24, "%lld", (long long)a->chat.s.id);
-    return name;
 }
 
 const char *

@@ -76,7 +76,5 @@ app_model(const struct app *a)
 }
 /* "base model: continues text", for a model without a template; "" for others. */
 const char *app_banner(const struct app *a);
-/* The open session as the commands name it, "12", or "" while it is not stored. */
-const char *app_session_name(const struct app *a, char name[24]);
 
 #endif

@@ -68,8 +68,8 @@ report_reason(struct report *r, const struct ply_sync_report *sync, const struct
         snprintf(s, size, "another model reads this conversation: it has to read all of it");
         break;
     case PLY_REASON_SETTINGS_CHANGED:
-        snprintf(s, size, "settings changed that the cache depends on: reuse stops at token %zu",
-                 at);
+        snprintf(s, size,
+                 "the model was loaded anew, with an empty cache: reuse stops at token %zu", at);
         break;
     case PLY_REASON_EVICTED:
         snprintf(s, size,

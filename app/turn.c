@@ -368,8 +368,13 @@ on_ended(struct turn *t, struct worker_event *ev)
 static void
 refuse(struct turn *t, const struct ply_err *err, size_t n_room)
 {
-    if (!t->again && store_session_pop(&t->chat->s) != 0)
+    struct store_session *s = &t->chat->s;
+    /* A draft that was saved meanwhile has stored the message with it. */
+    const bool stored = !t->again && s->path[s->n_path - 1].id != 0;
+    if (!t->again && store_session_pop(s) != 0)
         abort();
+    if (stored)
+        save(t);
     t->cold_next = t->cold;
     set_state(t, TURN_IDLE);
     if (t->view.refused)

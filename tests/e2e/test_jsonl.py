@@ -373,7 +373,7 @@ def _():
         contains(p.error("/model " + junk)["message"], "not a GGUF file")
         p.error("/model /nope.gguf")
         again = p.ask("/regen")
-        equal(again["ids"], first["ids"])
+        equal((again["ids"], again["reuse_reason"]), (first["ids"], "settings_changed"))
         p.ok("/model " + tiny("llama-q8_0-bpe-chatml-deep"))
         equal(p.turn("more")["reuse_reason"], "model_changed")
 
