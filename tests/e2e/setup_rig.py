@@ -70,6 +70,9 @@ mode = open(fake + "/pip-mode").read().strip() if os.path.exists(fake + "/pip-mo
 if mode == "offline":
     print("WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError'")
     sys.exit("ERROR: No matching distribution found for " + package)
+if mode == "certificate":
+    print("WARNING: Retrying (Retry(total=0)) after connection broken by 'SSLError'")
+    sys.exit("ERROR: No matching distribution found for " + package)
 if mode == "full":
     sys.exit("ERROR: Could not install packages: [Errno 28] No space left on device")
 if mode == "odd":

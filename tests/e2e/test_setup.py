@@ -236,6 +236,8 @@ def _():
     contains(r.errtext, "offline")
     contains(r.errtext, "-m FILE")
     check("Traceback" not in r.errtext and "Retrying" not in r.errtext, r.errtext)
+    rig.mode("certificate")
+    contains(rig.run("fetch").expect(1).errtext, "does not trust")
     rig.mode("odd")
     contains(rig.run("fetch").expect(1).errtext, "the index is on holiday")
     rig.mode("full")
