@@ -91,7 +91,6 @@ chat_save(struct chat *c, struct ply_err *err)
         c->told = true;
     }
     c->incomplete = r != 0;
-    c->told &= c->incomplete;
     return r;
 }
 

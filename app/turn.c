@@ -41,15 +41,23 @@ set_state(struct turn *t, enum turn_state state)
     changed(t);
 }
 
+/* Whoever saved last: a draft's save may be the one that succeeds. */
+static void
+tell_saved_again(struct turn *t)
+{
+    if (!t->chat->told || t->chat->incomplete)
+        return;
+    t->chat->told = false;
+    notice(t, "saved again: nothing is missing");
+}
+
 static void
 save(struct turn *t)
 {
     struct ply_err err = {0};
-    const bool was_told = t->chat->told;
     chat_save(t->chat, &err);
     t->t_saved = app_now_ms();
-    if (was_told && !t->chat->told)
-        notice(t, "saved again: nothing is missing");
+    tell_saved_again(t);
     if (t->chat->moved)
         notice(t, "another parley has gone on from the same place: both are kept, as branches");
     t->chat->moved = false;
@@ -452,6 +460,7 @@ int
 turn_tick(struct turn *t, double now)
 {
     const bool speaks = turn_busy(t) && t->began;
+    tell_saved_again(t);
     if (!t->chat->store || (!speaks && !t->chat->incomplete))
         return -1;
     const double left = t->t_saved + SAVE_EVERY_MS - now;
