@@ -9,8 +9,10 @@ MODEL = "llama-q8_0-bpe-chatml"
 
 
 def args(home, *more, n="-1"):
-    lines = home.file("ids", "72 73 74\n75 76\n" + " ".join(["72"] * 900) + "\n")
-    return ["--plain", "-m", tiny(MODEL), "-t", "1", "-n", n, "--force-ids", lines] + list(more)
+    # The third reply is long enough that ^C comes before its end, however fast the machine is.
+    lines = home.file("ids", "72 73 74\n75 76\n" + " ".join(["72"] * 12000) + "\n")
+    return ["--plain", "-m", tiny(MODEL), "-t", "1", "-c", "13000", "-n", n,
+            "--force-ids", lines] + list(more)
 
 
 @test("piped: each line is answered in order, commands too, and the end is exit 0")
