@@ -17,6 +17,8 @@
 #include "app/models.h"
 #include "app/trace.h"
 
+#define EVENTS_MAX 64 /* taken in one turn of the loop */
+
 /* ---- the model --------------------------------------------------------------------------- */
 
 static void
@@ -168,8 +170,10 @@ on_event(struct app *a, struct worker_event *ev)
 void
 app_events(struct app *a)
 {
+    /* A bounded number: a fast engine must not keep signals and keys waiting. What is left keeps
+     * the queue's descriptor readable. */
     struct worker_event *ev;
-    while ((ev = worker_take(a->worker))) {
+    for (int i = 0; i < EVENTS_MAX && (ev = worker_take(a->worker)); i++) {
         on_event(a, ev);
         worker_event_free(&ev);
     }
