@@ -386,19 +386,25 @@ class Pty:
             data = data[os.write(self.fd, data[:1024]):]
             self.pump(0)
 
+    def read(self, seconds):
+        """Read one piece, if one comes within `seconds`; False at the end of output."""
+        if not select.select([self.fd], [], [], seconds)[0]:
+            return True
+        try:
+            chunk = os.read(self.fd, 65536)
+        except OSError as e:
+            if e.errno != errno.EIO:
+                raise
+            return False
+        self.output += chunk
+        return bool(chunk)
+
     def pump(self, seconds):
-        """Read what comes within `seconds` of silence; False at the end of output."""
-        while select.select([self.fd], [], [], seconds)[0]:
-            try:
-                chunk = os.read(self.fd, 65536)
-            except OSError as e:
-                if e.errno != errno.EIO:
-                    raise
-                return False
-            if not chunk:
-                return False
-            self.output += chunk
-        return True
+        """Read until there were `seconds` of silence; False at the end of output."""
+        alive = True
+        while alive and select.select([self.fd], [], [], seconds)[0]:
+            alive = self.read(0)
+        return alive
 
     def wait_for(self, text, timeout=None):
         """Read until `text` (bytes or str) was written after the last match; returns the bytes
@@ -410,7 +416,8 @@ class Pty:
             if at >= 0:
                 start, self._seen = self._seen, at + len(want)
                 return self.output[start:self._seen]
-            alive = self.pump(0.02)
+            # Piece by piece: a program that never falls silent is looked at all the same.
+            alive = self.read(0.02)
             found = self.output.find(want, self._seen) >= 0
             if not found and (not alive or time.monotonic() > deadline):
                 raise Failure("%r was not written (%s); last bytes: %r" % (

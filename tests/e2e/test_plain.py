@@ -10,8 +10,8 @@ MODEL = "llama-q8_0-bpe-chatml"
 
 def args(home, *more, n="-1"):
     # The third reply is long enough that ^C comes before its end, however fast the machine is.
-    lines = home.file("ids", "72 73 74\n75 76\n" + " ".join(["72"] * 39000) + "\n")
-    return ["--plain", "-m", tiny(MODEL), "-t", "1", "-c", "40000", "-n", n,
+    lines = home.file("ids", "72 73 74\n75 76\n" + " ".join(["72"] * 12000) + "\n")
+    return ["--plain", "-m", tiny(MODEL), "-t", "1", "-c", "13000", "-n", n,
             "--force-ids", lines] + list(more)
 
 
