@@ -245,10 +245,12 @@ def _():
             number = getattr(signal, "SIG" + name)
             home = Home()
             ids = home.file("ids", " ".join(["72"] * 990) + "\n")
-            shell = 'ulimit -c 0; "$0" "$@"; echo "code=$?"; stty -a; sleep 1; exit 0'
+            # It waits for a line, so that `before` is from before the program has the terminal.
+            shell = 'read go; ulimit -c 0; "$0" "$@"; echo "code=$?"; stty -a; sleep 1; exit 0'
             with Pty("/bin/sh", "-c", shell, parley_path(), "-m", tiny(MODEL), "-t", "1",
                      "-n", "-1", "--force-ids", ids, home=home) as t:
                 before = termios.tcgetattr(t.fd)
+                t.send("go\n")
                 t.wait_for("IDLE")
                 if busy:
                     t.send("go\r")
